@@ -1,0 +1,83 @@
+//! The Workspace of a Project: its file on disk and its record in the store.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{ProjectId, TenantId};
+
+/// Status of a Workspace: `INIT → RUNNING → DISPOSED`, the others while they last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum WorkspaceStatus {
+    /// Known, but not on disk: new, or suspended with Snapshots in the store.
+    Init,
+    /// On disk and in use.
+    Running,
+    /// Being put away; the folder is the truth until the suspend is committed.
+    Suspending,
+    /// Being brought back; the Snapshots are the truth of each RootDir that is not `ready`.
+    Recovering,
+    /// Gone for good.
+    Disposed,
+}
+
+/// `workspace.json` in the Project's folder. Unknown fields are kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceFile {
+    /// Tenant that owns the Project.
+    pub tenant: TenantId,
+    /// The Project.
+    pub project_id: ProjectId,
+    /// When the Workspace was made.
+    pub created_at: Timestamp,
+    /// Status when last written.
+    pub status: WorkspaceStatus,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// How far the last suspend has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SuspendState {
+    /// Handlers are saving; nothing is committed.
+    Pending,
+    /// All Snapshots of the generation are the truth.
+    Committed,
+    /// Recovered but for some RootDirs, whose Snapshots are kept.
+    Partial,
+}
+
+/// The last suspend of a Workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuspendStatus {
+    /// Its generation.
+    pub generation: u64,
+    /// How far it has come.
+    pub state: SuspendState,
+}
+
+/// One row of `workspaces`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceRecord {
+    /// Tenant, a part of the key.
+    pub tenant: TenantId,
+    /// Project, a part of the key.
+    pub project_id: ProjectId,
+    /// Status; changed only as compare-and-set together with `generation`.
+    pub status: WorkspaceStatus,
+    /// Counts status changes.
+    pub generation: u64,
+    /// The last suspend, while its Snapshots matter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspend: Option<SuspendStatus>,
+    /// When the Workspace was made.
+    pub created_at: Timestamp,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
