@@ -1,1 +1,14 @@
-//! Placeholder.
+//! Real servers for tests: git over smart HTTP and over ssh, and repositories made by the git program.
+//!
+//! Everything listens on loopback, runs with a clean environment, and is gone when dropped.
+
+mod http;
+mod repo;
+mod sshd;
+mod wire;
+mod work;
+
+pub use http::{Fault, GitHttp, Seen};
+pub use repo::{GitRepo, git_command};
+pub use sshd::{Sshd, SshdError};
+pub use work::Work;

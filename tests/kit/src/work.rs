@@ -1,0 +1,70 @@
+//! Temporary directories on a disk that is fast at many small files.
+
+use std::path::{Path, PathBuf};
+
+/// A temporary directory, on `/dev/shm` where there is one; deleted when dropped.
+#[derive(Debug)]
+pub struct Work(tempfile::TempDir);
+
+impl Work {
+    /// Makes one.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    #[expect(clippy::new_without_default, reason = "it does I/O")]
+    pub fn new() -> Self {
+        let shm = Path::new("/dev/shm");
+        let dir = if shm.is_dir() {
+            tempfile::Builder::new()
+                .prefix("warren-test-")
+                .tempdir_in(shm)
+        } else {
+            tempfile::Builder::new().prefix("warren-test-").tempdir()
+        };
+        Self(dir.expect("a temporary directory"))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A path in it; nothing is made.
+    pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A directory in it, made with its parents.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn dir(&self, name: impl AsRef<Path>) -> PathBuf {
+        let path = self.join(name);
+        std::fs::create_dir_all(&path).expect("a directory");
+        path
+    }
+
+    /// Every regular file below that holds `needle`, to look for leaked secrets.
+    ///
+    /// # Panics
+    /// When a directory or file cannot be read.
+    pub fn files_holding(&self, needle: &[u8]) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut dirs = vec![self.path().to_owned()];
+        while let Some(dir) = dirs.pop() {
+            for entry in std::fs::read_dir(dir).expect("a readable directory") {
+                let entry = entry.expect("an entry");
+                let kind = entry.file_type().expect("a file type");
+                if kind.is_dir() {
+                    dirs.push(entry.path());
+                } else if kind.is_file() {
+                    let bytes = std::fs::read(entry.path()).expect("a readable file");
+                    if bytes.windows(needle.len()).any(|window| window == needle) {
+                        found.push(entry.path());
+                    }
+                }
+            }
+        }
+        found
+    }
+}
