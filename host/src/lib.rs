@@ -1,1 +1,13 @@
-//! Placeholder.
+//! Warren keeps the Workspaces of agent engines: creates, saves, suspends, recovers and reclaims
+//! them. Every kind of content is a wasm component that reaches only what it was granted.
+//!
+//! [`service::Service`] has every operation. The library prints nothing and reads no configuration
+//! of its own accord: `config` does that when asked.
+
+pub mod error;
+pub mod plugin;
+pub mod service;
+pub mod store;
+
+pub use error::Error;
+pub use store::ProjectKey;

@@ -34,6 +34,9 @@ pub struct WorkspaceFile {
     pub created_at: Timestamp,
     /// Status when last written.
     pub status: WorkspaceStatus,
+    /// Suspend generation that the status belongs to, while it lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u64>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -75,6 +78,10 @@ pub struct WorkspaceRecord {
     /// The last suspend, while its Snapshots matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspend: Option<SuspendStatus>,
+    /// The highest suspend generation that was ever committed: a folder that was being suspended
+    /// under it, or an older one, is garbage.
+    #[serde(default)]
+    pub committed: u64,
     /// When the Workspace was made.
     pub created_at: Timestamp,
     /// Fields that this version does not know.

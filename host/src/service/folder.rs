@@ -1,0 +1,361 @@
+//! A Project's folder on disk: `workspace.json`, the Descriptors and the RootDirs.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use warren_disk::atomic::{self, Durable};
+use warren_disk::{Dir, beneath, remove, text};
+use warren_model::{Descriptor, DirName, WorkspaceFile, WorkspaceStatus, project_folder};
+
+use crate::error::Error;
+use crate::store::ProjectKey;
+
+const WORKSPACE_FILE: &str = "workspace.json";
+
+/// Largest Descriptor that is read: metadata and labels are far below.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// A Project's folder, open.
+#[derive(Debug, Clone)]
+pub(super) struct Folder {
+    key: ProjectKey,
+    name: String,
+    dir: std::sync::Arc<Dir>,
+    path: PathBuf,
+}
+
+/// What stands in a Project's folder.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// Descriptors that can be read, by dirName.
+    pub(super) descriptors: Vec<Descriptor>,
+    /// Descriptors that cannot.
+    pub(super) damaged: Vec<Damage>,
+    /// Entries that no Descriptor knows, escaped.
+    pub(super) orphans: Vec<String>,
+}
+
+/// A file of ours that cannot be read.
+#[derive(Debug, Clone)]
+pub(super) struct Damage {
+    /// File name in the folder.
+    pub(super) file: String,
+    /// What is wrong with it.
+    pub(super) reason: String,
+}
+
+impl Folder {
+    /// Opens the folder of a Project and checks that it belongs to it; none: there is no folder.
+    pub(super) fn open(root: &Dir, root_path: &Path, key: &ProjectKey) -> Result<Option<Self>, Error> {
+        let name = project_folder(&key.project);
+        match beneath::open_dir(root, Path::new(&name)) {
+            Ok(dir) => Ok(Some(Self {
+                key: key.clone(),
+                path: root_path.join(&name),
+                name,
+                dir: dir.into(),
+            })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io(format!("open the folder of project `{key}`"))(error)),
+        }
+    }
+
+    /// Opens the folder, making it when it is missing.
+    pub(super) fn open_or_create(root: &Dir, root_path: &Path, key: &ProjectKey) -> Result<Self, Error> {
+        match root.create_dir(project_folder(&key.project)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(Error::io(format!("make the folder of project `{key}`"))(error));
+            }
+            _ => {}
+        }
+        Self::open(root, root_path, key)?.ok_or_else(|| Error::WorkspaceNotFound(key.to_string()))
+    }
+
+    /// Path of the folder on the host.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory handle.
+    pub(super) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    fn damaged(&self, file: &str, reason: impl Into<String>) -> Error {
+        Error::Damaged {
+            file: format!("{}/{file}", self.name),
+            reason: reason.into(),
+        }
+    }
+
+    /// `workspace.json`, checked against the Project; none: it is missing.
+    pub(super) fn workspace_file(&self) -> Result<Option<WorkspaceFile>, Error> {
+        let Some(bytes) = self.read(WORKSPACE_FILE)? else {
+            return Ok(None);
+        };
+        let file: WorkspaceFile =
+            parse(&bytes).map_err(|reason| self.damaged(WORKSPACE_FILE, reason))?;
+        if file.tenant != self.key.tenant || file.project_id != self.key.project {
+            return Err(Error::WorkspaceConflict {
+                project: self.key.to_string(),
+                owner: format!("{}/{}", file.tenant, file.project_id),
+            });
+        }
+        Ok(Some(file))
+    }
+
+    /// Writes `workspace.json` with a status, keeping what else it says.
+    pub(super) fn put_workspace_file(
+        &self,
+        status: WorkspaceStatus,
+        generation: Option<u64>,
+        created_at: Timestamp,
+    ) -> Result<(), Error> {
+        let mut file = self.workspace_file()?.unwrap_or_else(|| WorkspaceFile {
+            tenant: self.key.tenant.clone(),
+            project_id: self.key.project.clone(),
+            created_at,
+            status,
+            generation,
+            extra: serde_json::Map::new(),
+        });
+        file.status = status;
+        file.generation = generation;
+        let bytes = pretty(&file);
+        atomic::write(&self.dir, WORKSPACE_FILE, &bytes, Durable::Yes)
+            .map_err(Error::io(format!("write `{}/{WORKSPACE_FILE}`", self.name)))
+    }
+
+    /// Sets a damaged `workspace.json` aside under another name, so that it can be written anew.
+    pub(super) fn quarantine_workspace_file(&self) -> Result<String, Error> {
+        let aside = format!(".workspace.json.damaged-{}", Timestamp::now().as_millisecond());
+        self.dir
+            .rename(WORKSPACE_FILE, &self.dir, &aside)
+            .map_err(Error::io(format!("set `{}/{WORKSPACE_FILE}` aside", self.name)))?;
+        Ok(aside)
+    }
+
+    /// One Descriptor.
+    pub(super) fn descriptor(&self, dir_name: &DirName) -> Result<Descriptor, Error> {
+        let file = dir_name.descriptor_file();
+        let bytes = self
+            .read(&file)?
+            .ok_or_else(|| Error::RootDirNotFound(dir_name.clone()))?;
+        self.parse_descriptor(dir_name, &bytes)
+            .map_err(|reason| self.damaged(&file, reason))
+    }
+
+    fn parse_descriptor(&self, dir_name: &DirName, bytes: &[u8]) -> Result<Descriptor, String> {
+        let descriptor: Descriptor = parse(bytes)?;
+        if descriptor.dir_name != *dir_name {
+            return Err(format!("it is about `{}`", descriptor.dir_name));
+        }
+        if descriptor.tenant != self.key.tenant || descriptor.project_id != self.key.project {
+            return Err(format!(
+                "it belongs to `{}/{}`",
+                descriptor.tenant, descriptor.project_id
+            ));
+        }
+        Ok(descriptor)
+    }
+
+    /// Everything in the folder, by name.
+    pub(super) fn list(&self) -> Result<Listing, Error> {
+        let doing = || format!("list the folder of project `{}`", self.key);
+        let mut names = Vec::new();
+        for entry in self.dir.entries().map_err(Error::io(doing()))? {
+            names.push(entry.map_err(Error::io(doing()))?.file_name());
+        }
+        names.sort();
+        let mut listing = Listing::default();
+        let mut folders = Vec::new();
+        for name in &names {
+            use std::os::unix::ffi::OsStrExt;
+            let shown = text::escape(name.as_bytes());
+            let Some(name) = name.to_str() else {
+                listing.orphans.push(shown);
+                continue;
+            };
+            // Our own temporary files start with a dot.
+            if name == WORKSPACE_FILE || name.starts_with('.') {
+                continue;
+            }
+            match name.strip_suffix(".json").map(str::parse::<DirName>) {
+                Some(Ok(dir_name)) => self.list_descriptor(name, &dir_name, &mut listing)?,
+                Some(Err(_)) => listing.orphans.push(shown),
+                None => folders.push(name.to_owned()),
+            }
+        }
+        let known = |name: &String| {
+            listing.descriptors.iter().any(|d| d.dir_name.as_str() == name)
+                || listing.damaged.iter().any(|d| d.file.strip_suffix(".json") == Some(name))
+        };
+        let strangers: Vec<String> = folders.into_iter().filter(|name| !known(name)).collect();
+        listing.orphans.extend(strangers.iter().map(|name| text::escape(name.as_bytes())));
+        Ok(listing)
+    }
+
+    fn list_descriptor(&self, file: &str, dir_name: &DirName, listing: &mut Listing) -> Result<(), Error> {
+        let found = match self.read(file) {
+            Ok(Some(bytes)) => self.parse_descriptor(dir_name, &bytes),
+            // Disposed of since the folder was listed.
+            Ok(None) => return Ok(()),
+            Err(Error::Damaged { reason, .. }) => Err(reason),
+            Err(error) => return Err(error),
+        };
+        match found {
+            Ok(descriptor) => listing.descriptors.push(descriptor),
+            Err(reason) => listing.damaged.push(Damage {
+                file: file.to_owned(),
+                reason,
+            }),
+        }
+        Ok(())
+    }
+
+    /// Names that are taken, folded: of Descriptors and of folders.
+    pub(super) fn taken(&self) -> Result<Vec<String>, Error> {
+        let doing = || format!("list the folder of project `{}`", self.key);
+        let mut taken = Vec::new();
+        for entry in self.dir.entries().map_err(Error::io(doing()))? {
+            let name = entry.map_err(Error::io(doing()))?.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if let Ok(name) = name.strip_suffix(".json").unwrap_or(name).parse::<DirName>() {
+                taken.push(name.folded());
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Writes a Descriptor if there is none of its name: the claim on the name.
+    pub(super) fn claim(&self, descriptor: &Descriptor) -> io::Result<()> {
+        let file = descriptor.dir_name.descriptor_file();
+        atomic::create_new(&self.dir, &file, &pretty(descriptor), Durable::No)
+    }
+
+    /// Writes a Descriptor.
+    pub(super) fn put(&self, descriptor: &Descriptor, durable: Durable) -> Result<(), Error> {
+        let file = descriptor.dir_name.descriptor_file();
+        atomic::write(&self.dir, &file, &pretty(descriptor), durable)
+            .map_err(Error::io(format!("write `{}/{file}`", self.name)))
+    }
+
+    /// Opens a RootDir.
+    pub(super) fn root(&self, dir_name: &DirName) -> Result<Dir, Error> {
+        beneath::open_dir(&self.dir, Path::new(dir_name.as_str()))
+            .map_err(Error::io(format!("open RootDir `{dir_name}`")))
+    }
+
+    /// Removes a Descriptor alone.
+    pub(super) fn forget(&self, dir_name: &DirName) -> Result<(), Error> {
+        self.remove_file(&dir_name.descriptor_file())
+    }
+
+    /// Deletes a RootDir's folder, then its Descriptor. May take long: not for async threads.
+    pub(super) fn delete(&self, dir_name: &DirName) -> Result<(), Error> {
+        remove::remove_tree(&self.dir, dir_name.as_str()).map_err(|source| Error::Delete {
+            dir_name: dir_name.clone(),
+            source,
+        })?;
+        self.remove_file(&dir_name.descriptor_file())
+    }
+
+    /// Deletes a RootDir's folder but not its Descriptor.
+    pub(super) fn delete_content(&self, dir_name: &DirName) -> Result<(), Error> {
+        remove::remove_tree(&self.dir, dir_name.as_str())
+            .map(drop)
+            .map_err(|source| Error::Delete {
+                dir_name: dir_name.clone(),
+                source,
+            })
+    }
+
+    /// Deletes damaged Descriptors with their folders, and what no Descriptor knows.
+    pub(super) fn delete_strangers(&self, listing: &Listing) -> Result<(), Error> {
+        let gone = |name: &str| {
+            remove::remove_tree(&self.dir, name)
+                .map(drop)
+                .map_err(|source| Error::DeleteStranger {
+                    name: text::escape(name.as_bytes()),
+                    source,
+                })
+        };
+        for damage in &listing.damaged {
+            if let Some(folder) = damage.file.strip_suffix(".json") {
+                gone(folder)?;
+            }
+            self.remove_file(&damage.file)?;
+        }
+        for name in &listing.orphans {
+            // A name that is not UTF-8 stays: it is reported as left behind.
+            if let Some(name) = text::unescape(name).ok().and_then(|n| String::from_utf8(n).ok()) {
+                gone(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_file(&self, file: &str) -> Result<(), Error> {
+        match self.dir.remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io(format!("remove `{}/{file}`", self.name))(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes `workspace.json`, leftover temporary files and the folder itself, which must hold
+    /// nothing else; what it holds is returned when it does.
+    pub(super) fn remove(&self, root: &Dir) -> Result<Vec<String>, Error> {
+        let left = self.list()?;
+        let mut names = left.orphans;
+        names.extend(left.damaged.into_iter().map(|damage| damage.file));
+        names.extend(left.descriptors.iter().map(|d| d.dir_name.to_string()));
+        if !names.is_empty() {
+            return Ok(names);
+        }
+        for entry in self.dir.entries().map_err(Error::io("list the folder"))? {
+            let entry = entry.map_err(Error::io("list the folder"))?;
+            let name = entry.file_name();
+            // A quarantined `workspace.json` goes with the Workspace that it described.
+            if name.to_str().is_some_and(|name| name.starts_with('.')) {
+                self.dir
+                    .remove_file(&name)
+                    .map_err(Error::io("remove a temporary file"))?;
+            }
+        }
+        self.remove_file(WORKSPACE_FILE)?;
+        root.remove_dir(&self.name)
+            .map_err(Error::io(format!("remove the folder of project `{}`", self.key)))?;
+        Ok(Vec::new())
+    }
+
+    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, Error> {
+        let open = match beneath::open_file(&self.dir, Path::new(file)) {
+            Ok(open) => open,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.damaged(file, error.to_string())),
+        };
+        let mut bytes = Vec::new();
+        open.take(FILE_BYTES_MAX + 1)
+            .read_to_end(&mut bytes)
+            .map_err(Error::io(format!("read `{}/{file}`", self.name)))?;
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(self.damaged(file, "it is larger than 1 MiB"));
+        }
+        Ok(Some(bytes))
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+}
+
+fn pretty(value: &impl serde::Serialize) -> Vec<u8> {
+    // Plain data with string keys: there is no value that fails.
+    let mut bytes = serde_json::to_vec_pretty(value).expect("a document is JSON");
+    bytes.push(b'\n');
+    bytes
+}

@@ -1,0 +1,221 @@
+//! Brings a Project that a crash left half-way to a state that the other operations know.
+//!
+//! For callers that hold the Project's lock exclusively: nobody else is at work, so whatever is
+//! unfinished was left behind.
+
+use warren_disk::atomic::Durable;
+use warren_model::{
+    Descriptor, RootState, SuspendState, SuspendStatus, WorkspaceFile, WorkspaceRecord,
+    WorkspaceStatus,
+};
+
+use super::folder::Folder;
+use super::{Service, fresh_record};
+use crate::error::Error;
+use crate::store::ProjectKey;
+
+/// A Project at rest.
+pub(super) struct Settled {
+    /// Its record; none: nobody has made a Workspace.
+    pub(super) record: Option<WorkspaceRecord>,
+    /// Its folder.
+    pub(super) folder: Option<Folder>,
+}
+
+impl Service {
+    /// See the module.
+    pub(super) async fn settle(&self, key: &ProjectKey) -> Result<Settled, Error> {
+        let record = self.inner.store.workspace(key).await?;
+        let Some(folder) = self.folder(key)? else {
+            let record = match record {
+                Some(record) => Some(self.settle_record(key, record).await?),
+                None => None,
+            };
+            return Ok(Settled {
+                record,
+                folder: None,
+            });
+        };
+        let file = self.settle_file(&folder, record.as_ref())?;
+        let (record, file) = match (record, file) {
+            (Some(record), Some(file)) => (record, file),
+            (Some(record), None) => return self.settle_bare(record, folder),
+            (None, Some(file)) => (self.adopt(key, &file).await?, file),
+            (None, None) => return self.settle_unknown(key, folder).await,
+        };
+        if is_garbage(&record, &file) {
+            let folder = self.finish_delete(key, &record, folder).await?;
+            return Ok(Settled {
+                record: Some(record),
+                folder,
+            });
+        }
+        if matches!(record.status, WorkspaceStatus::Init | WorkspaceStatus::Disposed)
+            && file.status == WorkspaceStatus::Running
+        {
+            let listing = folder.list()?;
+            let mut names: Vec<String> =
+                listing.descriptors.iter().map(|d| d.dir_name.to_string()).collect();
+            names.extend(listing.orphans);
+            if !names.is_empty() {
+                // The record says that nothing is on disk, the folder that it is in use: neither
+                // is ours to throw away.
+                return Err(Error::OrphanedContent(names));
+            }
+        }
+        let record = self.settle_record(key, record).await?;
+        if record.status == WorkspaceStatus::Running && file.status != WorkspaceStatus::Running {
+            folder.put_workspace_file(WorkspaceStatus::Running, None, record.created_at)?;
+        }
+        self.settle_roots(&folder).await?;
+        Ok(Settled {
+            record: Some(record),
+            folder: Some(folder),
+        })
+    }
+
+    /// `workspace.json`; a damaged one is set aside when the store knows the Workspace.
+    fn settle_file(
+        &self,
+        folder: &Folder,
+        record: Option<&WorkspaceRecord>,
+    ) -> Result<Option<WorkspaceFile>, Error> {
+        match (folder.workspace_file(), record) {
+            (Err(Error::Damaged { file, reason }), Some(record)) => {
+                let aside = folder.quarantine_workspace_file()?;
+                tracing::warn!(%file, %reason, %aside, "a damaged file is set aside and written anew");
+                if record.status != WorkspaceStatus::Running {
+                    return Ok(None);
+                }
+                folder.put_workspace_file(WorkspaceStatus::Running, None, record.created_at)?;
+                folder.workspace_file()
+            }
+            (other, _) => other,
+        }
+    }
+
+    /// A folder without `workspace.json` whose Workspace the store knows: `init` did not end, or
+    /// the file was lost.
+    fn settle_bare(&self, record: WorkspaceRecord, folder: Folder) -> Result<Settled, Error> {
+        if record.status == WorkspaceStatus::Running {
+            folder.put_workspace_file(WorkspaceStatus::Running, None, record.created_at)?;
+        }
+        Ok(Settled {
+            record: Some(record),
+            folder: Some(folder),
+        })
+    }
+
+    /// A folder that neither the store nor a `workspace.json` explains.
+    async fn settle_unknown(&self, key: &ProjectKey, folder: Folder) -> Result<Settled, Error> {
+        let listing = folder.list()?;
+        if !listing.orphans.is_empty() {
+            return Err(Error::OrphanedContent(listing.orphans));
+        }
+        if listing.descriptors.is_empty() && listing.damaged.is_empty() {
+            return Ok(Settled {
+                record: None,
+                folder: Some(folder),
+            });
+        }
+        let record = fresh_record(key, WorkspaceStatus::Running);
+        self.inner.store.put_workspace(None, &record).await?;
+        self.settle_bare(record, folder)
+    }
+
+    /// Takes over a Workspace that the store has forgotten: the folder is the truth.
+    async fn adopt(&self, key: &ProjectKey, file: &WorkspaceFile) -> Result<WorkspaceRecord, Error> {
+        let mut record = fresh_record(key, WorkspaceStatus::Running);
+        record.created_at = file.created_at;
+        self.inner.store.put_workspace(None, &record).await?;
+        tracing::warn!(tenant = %key.tenant, project = %key.project, "took over a workspace that the store did not know");
+        Ok(record)
+    }
+
+    /// A suspend that was not committed did not happen.
+    async fn settle_record(
+        &self,
+        key: &ProjectKey,
+        record: WorkspaceRecord,
+    ) -> Result<WorkspaceRecord, Error> {
+        if record.status != WorkspaceStatus::Suspending {
+            return Ok(record);
+        }
+        let kept = self.inner.store.snapshots(key).await?;
+        let suspend = kept.first().map(|snapshot| SuspendStatus {
+            generation: snapshot.generation,
+            state: SuspendState::Partial,
+        });
+        Ok(self
+            .flip(&record, |next| {
+                next.status = WorkspaceStatus::Running;
+                next.suspend = suspend;
+            })
+            .await?)
+    }
+
+    /// Rolls back what was being made, ends what was being deleted. One that resists stays as it
+    /// is and is shown so.
+    async fn settle_roots(&self, folder: &Folder) -> Result<(), Error> {
+        for mut descriptor in folder.list()?.descriptors {
+            match descriptor.state {
+                RootState::Ready | RootState::Recovering => {}
+                RootState::Suspending => {
+                    descriptor.state = RootState::Ready;
+                    folder.put(&descriptor, Durable::Yes)?;
+                }
+                RootState::Initializing | RootState::Deleting => {
+                    delete_or_warn(folder, &descriptor).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the delete of a folder whose Workspace is suspended or disposed of.
+    pub(super) async fn finish_delete(
+        &self,
+        key: &ProjectKey,
+        record: &WorkspaceRecord,
+        folder: Folder,
+    ) -> Result<Option<Folder>, Error> {
+        // Whatever a committed suspend found was saved, and nothing can be made in a folder whose
+        // `workspace.json` says so: every RootDir in it goes.
+        let listing = folder.list()?;
+        for descriptor in &listing.descriptors {
+            delete_or_warn(&folder, descriptor).await?;
+        }
+        if record.status == WorkspaceStatus::Disposed {
+            let folder = folder.clone();
+            super::blocking(move || folder.delete_strangers(&listing)).await??;
+        }
+        let left = folder.remove(&self.inner.root)?;
+        if left.is_empty() {
+            return Ok(None);
+        }
+        tracing::warn!(tenant = %key.tenant, project = %key.project, ?left, "the folder of a workspace that is gone still holds content");
+        Ok(Some(folder))
+    }
+}
+
+/// Whether the folder was left by a suspend that was committed, or by a dispose.
+fn is_garbage(record: &WorkspaceRecord, file: &WorkspaceFile) -> bool {
+    match file.status {
+        WorkspaceStatus::Suspending => file.generation.is_some_and(|g| g <= record.committed),
+        WorkspaceStatus::Disposed => record.status == WorkspaceStatus::Disposed,
+        _ => false,
+    }
+}
+
+async fn delete_or_warn(folder: &Folder, descriptor: &Descriptor) -> Result<(), Error> {
+    let (folder, dir_name) = (folder.clone(), descriptor.dir_name.clone());
+    let deleted = super::blocking(move || folder.delete(&dir_name)).await?;
+    if let Err(error) = deleted {
+        tracing::warn!(
+            dir_name = %descriptor.dir_name,
+            error = crate::error::chain(&error),
+            "cannot delete a RootDir that was left behind"
+        );
+    }
+    Ok(())
+}
