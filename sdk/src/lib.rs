@@ -58,6 +58,7 @@ pub mod process;
 pub mod progress;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
+pub mod worktree;
 
 use std::path::PathBuf;
 

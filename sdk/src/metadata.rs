@@ -6,10 +6,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Error, InvalidMetadata};
+use crate::Error;
 
 /// The metadata of a RootDir: the keys that the handler knows as a `T`, which this derefs to, and
 /// all others as they came.
+///
+/// `T` is a struct that serde reads and writes under the same names (so no `alias`); it may be made of
+/// parts with `#[serde(flatten)]`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Metadata<T> {
     /// What the handler knows.
@@ -32,31 +35,21 @@ impl<T> Metadata<T> {
     }
 }
 
-impl<T: DeserializeOwned> Metadata<T> {
+impl<T: DeserializeOwned + Serialize> Metadata<T> {
     /// Reads the text of a JSON object.
     ///
     /// Fails with [`Error::InvalidMetadata`], which names the key that is missing or wrong.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         let object: Map<String, Value> = serde_json::from_str(text)
-            .map_err(|error| invalid("", &format!("not a JSON object: {error}")))?;
-        let mut unknown = Map::new();
-        let known = {
-            let mut track = serde_path_to_error::Track::new();
-            let mut note = |path: serde_ignored::Path<'_>| {
-                // Only whole keys: what `T` ignores inside a value it knows is `T`'s to keep.
-                let key = path.to_string();
-                if let Some(value) = object.get(&key) {
-                    unknown.insert(key, value.clone());
-                }
-            };
-            let value = Value::Object(object.clone());
-            let value = serde_path_to_error::Deserializer::new(value, &mut track);
-            let value = serde_ignored::Deserializer::new(value, &mut note);
-            T::deserialize(value).map_err(|error| {
-                let path = track.path().to_string();
-                invalid(path.trim_start_matches('.'), &error.to_string())
-            })?
-        };
+            .map_err(|error| Error::invalid_metadata("", format!("not a JSON object: {error}")))?;
+        let known: T = read(object.clone()).map_err(|reason| {
+            let key = culprit::<T>(&object, &reason);
+            Error::invalid_metadata(&key, reason)
+        })?;
+        // What `T` writes again, it knows. That also holds for a `T` made of flattened parts.
+        let written = write(&known)?;
+        let mut unknown = object;
+        unknown.retain(|key, _| !written.contains_key(key));
         Ok(Self { known, unknown })
     }
 }
@@ -66,13 +59,8 @@ impl<T: Serialize> Metadata<T> {
     ///
     /// Fails when `T` is not a struct or map, or cannot be written as JSON.
     pub fn to_json(&self) -> Result<String, Error> {
-        let known = serde_json::to_value(&self.known)
-            .map_err(|error| Error::Failed(format!("metadata cannot be written: {error}")))?;
-        let Value::Object(known) = known else {
-            return Err(Error::Failed("metadata is not a JSON object".to_owned()));
-        };
         let mut object = self.unknown.clone();
-        object.extend(known);
+        object.extend(write(&self.known)?);
         Ok(Value::Object(object).to_string())
     }
 }
@@ -91,17 +79,32 @@ impl<T> DerefMut for Metadata<T> {
     }
 }
 
-/// Serde knows the path of a wrong value; a missing or unknown field it names in its message only.
-fn invalid(path: &str, reason: &str) -> Error {
-    let named = reason
-        .split('`')
-        .nth(1)
-        .filter(|_| reason.contains("field"));
-    let key = if path.is_empty() { named } else { Some(path) };
-    Error::InvalidMetadata(InvalidMetadata {
-        key: key.unwrap_or_default().to_owned(),
-        reason: reason.to_owned(),
-    })
+fn read<T: DeserializeOwned>(object: Map<String, Value>) -> Result<T, String> {
+    serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())
+}
+
+fn write<T: Serialize>(known: &T) -> Result<Map<String, Value>, Error> {
+    match serde_json::to_value(known) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(Error::Failed("metadata is not a JSON object".to_owned())),
+        Err(error) => Err(Error::Failed(format!(
+            "metadata cannot be written: {error}"
+        ))),
+    }
+}
+
+/// Which key an error is about: a missing one is named by serde; a wrong one is the key without
+/// which the error is another, or none.
+fn culprit<T: DeserializeOwned>(object: &Map<String, Value>, reason: &str) -> String {
+    if let Some(rest) = reason.strip_prefix("missing field `") {
+        return rest.trim_end_matches('`').to_owned();
+    }
+    let is_wrong = |key: &&String| {
+        let mut others = object.clone();
+        others.remove(key.as_str());
+        read::<T>(others).err().as_deref() != Some(reason)
+    };
+    object.keys().find(is_wrong).cloned().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -114,6 +117,14 @@ mod tests {
         repo_url: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         branch: Option<String>,
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Composed {
+        #[serde(default)]
+        path: Option<String>,
+        #[serde(flatten)]
+        settings: Settings,
     }
 
     fn key_of(text: &str) -> (String, String) {
@@ -140,8 +151,21 @@ mod tests {
         let (key, reason) = key_of(r#"{"repoUrl":"u","branch":7}"#);
         assert_eq!(key, "branch");
         assert!(reason.contains("expected a string"), "{reason}");
+        assert_eq!(key_of(r#"{"repoUrl":[]}"#).0, "repoUrl");
         assert_eq!(key_of("[1]").0, "");
         assert_eq!(key_of("nonsense").0, "");
+    }
+
+    #[test]
+    fn flattened_parts_behave_like_one_struct() {
+        let text = r#"{"path":"p","repoUrl":"u","x":1}"#;
+        let metadata = Metadata::<Composed>::from_json(text).unwrap();
+        assert_eq!(metadata.unknown.keys().collect::<Vec<_>>(), ["x"]);
+        let error = Metadata::<Composed>::from_json(r#"{"repoUrl":"u","branch":7,"x":1}"#);
+        let Err(Error::InvalidMetadata(invalid)) = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(invalid.key, "branch");
     }
 
     #[test]

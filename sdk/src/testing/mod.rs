@@ -7,7 +7,9 @@
 pub(crate) mod git;
 mod host;
 pub(crate) mod process;
+mod repo;
 
 pub use git::{GitCall, GitReply};
 pub use host::{Host, LogLine, ProgressLine};
 pub(crate) use host::{log, progress, root};
+pub use repo::FakeRepo;
