@@ -30,7 +30,8 @@ pub fn is_temp_name(name: &str) -> bool {
 /// Puts `bytes` under `name`, in place of what was there; mode 0600.
 ///
 /// # Errors
-/// What the system says; then the old file is as it was and nothing of ours is left.
+/// What the system says; then the old file is as it was and nothing of ours is left. Only when the
+/// directory could not be flushed at the end, the new file is there, and maybe not for good.
 pub fn write(dir: &Dir, name: &str, bytes: &[u8], durable: Durable) -> io::Result<()> {
     place(dir, name, bytes, durable, |temp| {
         rustix::fs::renameat(dir, temp, dir, name)
@@ -113,4 +114,126 @@ fn fill(mut file: File, bytes: &[u8], durable: Durable) -> io::Result<()> {
 /// What the system says.
 pub fn sync_dir(dir: &Dir) -> io::Result<()> {
     Ok(rustix::fs::fsync(dir)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Mount, open, scratch};
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+
+    fn names(path: &Path) -> Vec<String> {
+        let entries = fs::read_dir(path).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn writes_and_replaces() {
+        let tmp = scratch();
+        let dir = open(tmp.path());
+        let longest = "n".repeat(255);
+        for durable in [Durable::Yes, Durable::No] {
+            for bytes in [&b"one"[..], b"", b"two"] {
+                write(&dir, &longest, bytes, durable).unwrap();
+                assert_eq!(fs::read(tmp.path().join(&longest)).unwrap(), bytes);
+            }
+        }
+        let meta = fs::metadata(tmp.path().join(&longest)).unwrap();
+        assert_eq!(meta.mode() & 0o7777, 0o600);
+        assert_eq!(names(tmp.path()), [longest]);
+    }
+
+    #[test]
+    fn replaces_a_link_and_not_its_target() {
+        let tmp = scratch();
+        fs::write(tmp.path().join("target"), "old").unwrap();
+        symlink("target", tmp.path().join("f")).unwrap();
+        write(&open(tmp.path()), "f", b"new", Durable::No).unwrap();
+        assert_eq!(fs::read(tmp.path().join("target")).unwrap(), b"old");
+        assert!(tmp.path().join("f").symlink_metadata().unwrap().is_file());
+    }
+
+    #[test]
+    fn new_ones_replace_nothing() {
+        let tmp = scratch();
+        let dir = open(tmp.path());
+        create_new(&dir, "f", b"one", Durable::Yes).unwrap();
+        symlink("gone", tmp.path().join("l")).unwrap();
+        fs::create_dir(tmp.path().join("d")).unwrap();
+        for name in ["f", "l", "d"] {
+            let error = create_new(&dir, name, b"two", Durable::Yes).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        }
+        assert_eq!(fs::read(tmp.path().join("f")).unwrap(), b"one");
+        assert_eq!(names(tmp.path()), ["d", "f", "l"]);
+    }
+
+    #[test]
+    fn new_ones_without_help_of_the_file_system() {
+        let tmp = scratch();
+        let dir = open(tmp.path());
+        for name in ["t1", "t2"] {
+            fs::write(tmp.path().join(name), name).unwrap();
+        }
+        link_new(&dir, "t1", "f").unwrap();
+        assert_eq!(link_new(&dir, "t2", "f"), Err(Errno::EXIST));
+        assert_eq!(fs::read(tmp.path().join("f")).unwrap(), b"t1");
+        assert_eq!(names(tmp.path()), ["f", "t2"]);
+    }
+
+    #[test]
+    fn errors_leave_the_old_file_and_nothing_else() {
+        let tmp = scratch();
+        let Some(_mount) = Mount::tmpfs(tmp.path(), c"size=64k") else {
+            return;
+        };
+        let dir = open(tmp.path());
+        write(&dir, "f", b"old", Durable::Yes).unwrap();
+        fs::create_dir(tmp.path().join("d")).unwrap();
+        let error = write(&dir, "f", &[1; 100_000], Durable::Yes).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(write(&dir, "d", b"x", Durable::Yes).is_err());
+        for bad in ["", "..", "a/b", &"n".repeat(256)] {
+            assert!(write(&dir, bad, b"x", Durable::No).is_err(), "{bad}");
+        }
+        assert_eq!(fs::read(tmp.path().join("f")).unwrap(), b"old");
+        assert_eq!(names(tmp.path()), ["d", "f"]);
+    }
+
+    #[test]
+    fn readers_see_whole_files() {
+        let tmp = scratch();
+        let dir = open(tmp.path());
+        let path = tmp.path().join("f");
+        write(&dir, "f", &[0; 5000], Durable::No).unwrap();
+        std::thread::scope(|scope| {
+            for byte in 1..4u8 {
+                let dir = &dir;
+                scope.spawn(move || {
+                    for _ in 0..200 {
+                        write(dir, "f", &[byte; 5000], Durable::No).unwrap();
+                    }
+                });
+            }
+            for _ in 0..500 {
+                let bytes = fs::read(&path).unwrap();
+                assert_eq!(bytes.len(), 5000);
+                assert!(bytes.iter().all(|b| *b == bytes[0]));
+            }
+        });
+        assert_eq!(names(tmp.path()), ["f"]);
+    }
+
+    #[test]
+    fn names_of_leftovers_are_known() {
+        assert!(is_temp_name(&temp_name()) && temp_name().starts_with('.'));
+        for other in [".warren-.tmp", "x.tmp", ".warren-a.tmp", "workspace.json"] {
+            assert!(!is_temp_name(other), "{other}");
+        }
+    }
 }

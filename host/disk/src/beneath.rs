@@ -136,3 +136,187 @@ pub(crate) fn open_at<P: rustix::path::Arg + Copy>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{open, scratch};
+    use rustix::fs::{CWD, RenameFlags};
+    use std::fs;
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    fn path(text: &str) -> &Path {
+        Path::new(text)
+    }
+
+    /// `root` with links that lead out, beside `out`.
+    fn traps(root: &Path) {
+        fs::create_dir_all(root.join("root/d")).unwrap();
+        fs::create_dir(root.join("out")).unwrap();
+        fs::create_dir(root.join("root-more")).unwrap();
+        fs::write(root.join("out/f"), "secret").unwrap();
+        fs::write(root.join("root-more/f"), "secret").unwrap();
+        fs::write(root.join("root/d/f"), "mine").unwrap();
+        symlink(root.join("out"), root.join("root/abs")).unwrap();
+        symlink("../out", root.join("root/rel")).unwrap();
+        symlink("../out/f", root.join("root/leak")).unwrap();
+        symlink("../out/new", root.join("root/dangling")).unwrap();
+        symlink("d", root.join("root/inside")).unwrap();
+        symlink("/proc/self/root", root.join("root/magic")).unwrap();
+    }
+
+    #[test]
+    fn reads_what_is_beneath() {
+        let tmp = scratch();
+        traps(tmp.path());
+        let dir = open(&tmp.path().join("root"));
+        for good in ["d/f", "./d/f", "d/../d/f"] {
+            let mut text = String::new();
+            let mut file = open_file(&dir, path(good)).unwrap();
+            file.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "mine");
+        }
+        assert!(open_dir(&dir, path("d")).unwrap().open("f").is_ok());
+        assert!(open_dir(&dir, path(".")).unwrap().open("d/f").is_ok());
+    }
+
+    #[test]
+    fn refuses_links_and_escapes() {
+        let tmp = scratch();
+        traps(tmp.path());
+        let dir = open(&tmp.path().join("root"));
+        let absolute = tmp.path().join("root/d/f");
+        let absolute = absolute.to_str().unwrap();
+        for bad in [
+            "leak",
+            "dangling",
+            "abs/f",
+            "rel/f",
+            "inside/f",
+            "magic/etc/passwd",
+            "../out/f",
+            "d/../../out/f",
+            "../root-more/f",
+            absolute,
+        ] {
+            assert!(
+                is_refused(&open_file(&dir, path(bad)).unwrap_err()),
+                "{bad}"
+            );
+            let made = create_file(&dir, path(bad), 0o600);
+            let kind = made.as_ref().map_err(io::Error::kind).err();
+            let refused = made.is_err_and(|e| is_refused(&e));
+            assert!(
+                refused || kind == Some(io::ErrorKind::AlreadyExists),
+                "{bad}"
+            );
+        }
+        for bad in ["abs", "rel", "inside", "..", "magic", "/"] {
+            // A link as the last component is no directory, and says so.
+            assert!(open_dir(&dir, path(bad)).is_err(), "{bad}");
+        }
+        for bad in ["abs/new", "rel/new/deep", "inside/new", "../new"] {
+            let made = create_file(&dir, path(bad), 0o600);
+            assert!(is_refused(&made.unwrap_err()), "{bad}");
+            assert!(stat(&dir, path(bad)).is_err(), "{bad}");
+        }
+        assert_eq!(fs::read_dir(tmp.path().join("out")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_regular_files_are_read_and_none_holds_us() {
+        let tmp = scratch();
+        let dir = open(tmp.path());
+        let fifo = tmp.path().join("fifo");
+        rustix::fs::mkfifoat(CWD, &fifo, Mode::RWXU).unwrap();
+        fs::create_dir(tmp.path().join("d")).unwrap();
+        for bad in ["fifo", "d", "."] {
+            let error = open_file(&dir, path(bad)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{bad}");
+        }
+        let missing = open_file(&dir, path("none")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        assert!(!is_refused(&missing));
+    }
+
+    #[test]
+    fn makes_new_files_only() {
+        let tmp = scratch();
+        let dir = open(tmp.path());
+        let mut file = create_file(&dir, path("f"), 0o640).unwrap();
+        file.write_all(b"x").unwrap();
+        assert_eq!(stat(&dir, path("f")).unwrap().mode & !0o040, 0o600);
+        let again = create_file(&dir, path("f"), 0o600).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(tmp.path().join("f")).unwrap(), b"x");
+    }
+
+    #[test]
+    fn tells_of_entries_without_following() {
+        let tmp = scratch();
+        traps(tmp.path());
+        let dir = open(&tmp.path().join("root"));
+        fs::hard_link(tmp.path().join("root/d/f"), tmp.path().join("root/g")).unwrap();
+        let file = stat(&dir, path("d/f")).unwrap();
+        assert_eq!((file.kind, file.size, file.nlink), (Kind::File, 4, 2));
+        let real = std::os::unix::fs::MetadataExt::ino;
+        let meta = fs::metadata(tmp.path().join("root/d/f")).unwrap();
+        assert_eq!(file.ino, real(&meta));
+        use std::os::unix::fs::MetadataExt as _;
+        assert_eq!(
+            (file.dev, file.uid, file.blocks),
+            (meta.dev(), meta.uid(), meta.blocks())
+        );
+        assert_eq!(
+            (file.mtime.seconds, i64::from(file.mtime.nanos)),
+            (meta.mtime(), meta.mtime_nsec())
+        );
+        assert_eq!(
+            (file.ctime.seconds, i64::from(file.ctime.nanos)),
+            (meta.ctime(), meta.ctime_nsec())
+        );
+        assert_eq!(stat(&dir, path("leak")).unwrap().kind, Kind::Symlink);
+        assert_eq!(stat(&dir, path(".")).unwrap().kind, Kind::Dir);
+        assert_eq!(read_link(&dir, path("leak")).unwrap(), path("../out/f"));
+        for (bad, kind) in [
+            ("d/f", io::ErrorKind::InvalidInput),
+            ("d", io::ErrorKind::InvalidInput),
+            ("none", io::ErrorKind::NotFound),
+        ] {
+            assert_eq!(read_link(&dir, path(bad)).unwrap_err().kind(), kind);
+        }
+        assert!(is_refused(&read_link(&dir, path("inside/x")).unwrap_err()));
+    }
+
+    #[test]
+    fn a_swapper_gets_no_write_outside() {
+        let tmp = scratch();
+        traps(tmp.path());
+        let root = tmp.path().join("root");
+        let dir = open(&root);
+        let stop = AtomicBool::new(false);
+        let mut made = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (a, b) = (root.join("d"), root.join("abs"));
+                while !stop.load(Ordering::Relaxed) {
+                    rustix::fs::renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            for i in 0..20_000 {
+                let name = format!("d/new{i}");
+                made += u32::from(create_file(&dir, path(&name), 0o600).is_ok());
+                if let Ok(mut file) = open_file(&dir, path("d/f")) {
+                    let mut text = String::new();
+                    file.read_to_string(&mut text).unwrap();
+                    assert_eq!(text, "mine");
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(fs::read_dir(tmp.path().join("out")).unwrap().count(), 1);
+        assert!(made > 0);
+    }
+}

@@ -32,3 +32,41 @@ fn fill(mut from: &File, mut to: &File) -> io::Result<u64> {
     let bytes = from.metadata()?.len();
     io::copy(&mut from.take(bytes), &mut to)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{open, scratch};
+    use std::fs::{self, OpenOptions};
+    use std::os::unix::fs::MetadataExt as _;
+
+    #[test]
+    fn copies_all_from_any_position() {
+        let tmp = scratch();
+        let bytes: Vec<u8> = (0..300_000u32).map(|i| (i % 251) as u8).collect();
+        fs::write(tmp.path().join("a"), &bytes).unwrap();
+        let mut from = File::open(tmp.path().join("a")).unwrap();
+        from.seek(io::SeekFrom::Start(1000)).unwrap();
+        let length = copy_file(&from, &open(tmp.path()), "b", 0o400).unwrap();
+        assert_eq!(length, 300_000);
+        assert_eq!(fs::read(tmp.path().join("b")).unwrap(), bytes);
+        let mode = fs::metadata(tmp.path().join("b")).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o400);
+    }
+
+    #[test]
+    fn replaces_nothing_and_leaves_nothing() {
+        let tmp = scratch();
+        fs::write(tmp.path().join("a"), "new").unwrap();
+        fs::write(tmp.path().join("b"), "old").unwrap();
+        let dir = open(tmp.path());
+        let from = File::open(tmp.path().join("a")).unwrap();
+        let error = copy_file(&from, &dir, "b", 0o600).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(tmp.path().join("b")).unwrap(), b"old");
+        assert!(copy_file(&from, &dir, "../c", 0o600).is_err());
+        let unreadable = OpenOptions::new().write(true).open(tmp.path().join("a"));
+        assert!(copy_file(&unreadable.unwrap(), &dir, "c", 0o600).is_err());
+        assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 2);
+    }
+}

@@ -117,3 +117,100 @@ fn content(entry: &Entry<'_>, buffer: &mut [u8]) -> io::Result<[u8; 32]> {
     }
     Ok(hash.finalize().into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{open, scratch};
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
+
+    /// The same tree, made in one order or the other.
+    fn tree(root: &Path, backwards: bool) {
+        let mut steps: Vec<&dyn Fn()> = Vec::new();
+        let file = |name: &str, text: &str, mode| {
+            fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+            fs::write(root.join(name), text).unwrap();
+            fs::set_permissions(root.join(name), Permissions::from_mode(mode)).unwrap();
+        };
+        let (one, two) = (|| file("d/one", "1", 0o644), || file("d.x", "22", 0o755));
+        let link = || symlink("../gone", root.join("link")).unwrap();
+        let empty = || fs::create_dir(root.join("empty")).unwrap();
+        steps.extend([&one as &dyn Fn(), &two, &link, &empty]);
+        if backwards {
+            steps.reverse();
+        }
+        steps.iter().for_each(|step| step());
+        for dir in ["d", "empty"] {
+            fs::set_permissions(root.join(dir), Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    fn digest(root: &Path) -> String {
+        tree_digest(&open(root), |_| false).unwrap()
+    }
+
+    #[test]
+    fn the_format_stays() {
+        let tmp = scratch();
+        tree(tmp.path(), false);
+        assert_eq!(
+            digest(tmp.path()),
+            "b435cb7d07cb3d197fd712c475cb2e3d2ad1111fd4e57d6246765f257170c8cb"
+        );
+    }
+
+    #[test]
+    fn place_time_and_order_do_not_count() {
+        let (one, two) = (scratch(), scratch());
+        tree(one.path(), false);
+        tree(two.path(), true);
+        fs::set_permissions(two.path(), Permissions::from_mode(0o711)).unwrap();
+        let file = fs::File::open(two.path().join("d/one")).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        assert_eq!(digest(one.path()), digest(two.path()));
+    }
+
+    #[test]
+    fn everything_else_counts() {
+        let changes: [&dyn Fn(&Path); 8] = [
+            &|r| fs::write(r.join("d/one"), "2").unwrap(),
+            &|r| fs::set_permissions(r.join("d/one"), Permissions::from_mode(0o600)).unwrap(),
+            &|r| fs::set_permissions(r.join("empty"), Permissions::from_mode(0o700)).unwrap(),
+            &|r| fs::rename(r.join("d/one"), r.join("d/two")).unwrap(),
+            &|r| fs::rename(r.join("d/one"), r.join("one")).unwrap(),
+            &|r| fs::remove_dir(r.join("empty")).unwrap(),
+            &|r| {
+                fs::remove_file(r.join("link")).unwrap();
+                symlink("../gone2", r.join("link")).unwrap();
+            },
+            &|r| {
+                fs::remove_file(r.join("link")).unwrap();
+                fs::write(r.join("link"), "../gone").unwrap();
+                fs::set_permissions(r.join("link"), Permissions::from_mode(0o777)).unwrap();
+            },
+        ];
+        let mut seen = std::collections::BTreeSet::new();
+        for change in changes {
+            let tmp = scratch();
+            tree(tmp.path(), false);
+            seen.insert(digest(tmp.path()));
+            change(tmp.path());
+            seen.insert(digest(tmp.path()));
+        }
+        assert_eq!(seen.len(), 1 + changes.len());
+    }
+
+    #[test]
+    fn skipped_paths_do_not_count() {
+        let (one, two) = (scratch(), scratch());
+        tree(one.path(), false);
+        tree(two.path(), false);
+        fs::create_dir(two.path().join("d/.git")).unwrap();
+        fs::write(two.path().join("d/.git/x"), "").unwrap();
+        let skip = |path: &[u8]| path == b"d/.git";
+        let two = tree_digest(&open(two.path()), skip).unwrap();
+        assert_eq!(digest(one.path()), two);
+    }
+}

@@ -164,3 +164,6 @@ fn still_there(dir: &Dir, name: &str, file: &OwnedFd) -> io::Result<bool> {
         Err(e) => Err(e.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

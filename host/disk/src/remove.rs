@@ -182,7 +182,7 @@ impl Work {
             if batch.is_empty() {
                 match place.leave() {
                     Ok(Leave::Left(left)) => self.remove_dir(&mut place, left)?,
-                    Ok(Leave::Moved) => return Ok(false),
+                    Ok(Leave::Moved | Leave::End) => return Ok(false),
                     Err(e) => return Err(stop(place.path(), e)),
                 }
             }
@@ -331,3 +331,6 @@ fn grant_closed(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
     let itself = format!("/proc/self/fd/{}", fd.as_raw_fd());
     Ok(rustix::fs::chmod(itself, Mode::from_raw_mode(mode))?)
 }
+
+#[cfg(test)]
+mod tests;

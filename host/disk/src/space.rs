@@ -142,3 +142,6 @@ impl Limits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,3 +45,34 @@ pub fn usage(dir: &Dir) -> Result<Usage, WalkError> {
     })?;
     Ok(usage)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{open, scratch};
+    use std::fs::{self, File};
+    use std::process::Command;
+
+    #[test]
+    fn counts_as_du_does() {
+        let tmp = scratch();
+        fs::create_dir_all(tmp.path().join("a/b")).unwrap();
+        fs::write(tmp.path().join("a/f"), vec![7; 100_000]).unwrap();
+        fs::hard_link(tmp.path().join("a/f"), tmp.path().join("a/b/g")).unwrap();
+        let sparse = File::create(tmp.path().join("sparse")).unwrap();
+        sparse.set_len(1 << 40).unwrap();
+        let usage = usage(&open(tmp.path())).unwrap();
+        assert_eq!((usage.files, usage.dirs), (2, 2));
+        let du = Command::new("du")
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .args(["-sx", "--block-size=1"])
+            .arg(tmp.path())
+            .output()
+            .unwrap();
+        let du = String::from_utf8(du.stdout).unwrap();
+        let bytes: u64 = du.split_whitespace().next().unwrap().parse().unwrap();
+        assert_eq!(usage.bytes, bytes);
+        assert!((100_000..200_000).contains(&bytes));
+    }
+}

@@ -1,6 +1,6 @@
 //! Walks of a tree: no link followed, no mount point crossed, bounded in everything.
 
-use crate::descent::{Descent, Leave, open_subdir};
+use crate::descent::{Descent, Leave, append, open_subdir};
 use crate::stat::{Kind, Stat};
 use crate::{Dir, beneath, text};
 use rustix::io::Errno;
@@ -210,14 +210,14 @@ pub(crate) fn events<E: From<WalkError>>(
         let batch = descent
             .read()
             .map_err(|e| WalkError::io(descent.path(), e))?;
-        if batch.is_empty() {
-            if descent.depth() == 0 {
-                return Ok(());
-            }
-            leave(&mut descent, &mut visit)?;
+        if batch.is_empty() && !leave(&mut descent, &mut visit)? {
+            return Ok(());
         }
+        let mut path = descent.path().to_vec();
+        let above = path.len();
         for item in batch {
-            let path = descent.path_of(&item.name);
+            path.truncate(above);
+            append(&mut path, &item.name);
             let Some(stat) = look(&descent, &item.name, &path)? else {
                 continue;
             };
@@ -281,19 +281,21 @@ fn enter(descent: &mut Descent<Stat>, name: &CStr) -> Result<bool, WalkError> {
     Ok(true)
 }
 
+/// Goes up; false at the end of the first directory.
 fn leave<E: From<WalkError>>(
     descent: &mut Descent<Stat>,
     visit: &mut impl FnMut(Event<'_>) -> Result<Flow, E>,
-) -> Result<(), E> {
+) -> Result<bool, E> {
     match descent.leave() {
-        Ok(Leave::Left(left)) => {
-            visit(Event::Leave(&left.name, left.data))?;
-            Ok(())
+        Ok(Leave::Left(left)) => visit(Event::Leave(&left.name, left.data)).map(|_| true),
+        Ok(Leave::End) => Ok(false),
+        Ok(Leave::Moved) => {
+            let path = shown(descent.path());
+            Err(WalkError::Moved { path }.into())
         }
-        Ok(Leave::Moved) => Err(WalkError::Moved {
-            path: shown(descent.path()),
-        }
-        .into()),
         Err(e) => Err(WalkError::io(descent.path(), e).into()),
     }
 }
+
+#[cfg(test)]
+mod tests;
