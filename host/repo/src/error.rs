@@ -1,5 +1,9 @@
 //! Why work on a repository failed.
 
+use std::io::ErrorKind;
+
+use warren_disk::text;
+
 /// One variant per thing a caller can do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -63,4 +67,74 @@ pub enum RepoError {
         #[source]
         source: git2::Error,
     },
+}
+
+impl RepoError {
+    /// Wraps a failure of file work.
+    pub(crate) fn io(doing: impl Into<String>, source: impl Into<std::io::Error>) -> Self {
+        let source = source.into();
+        match source.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::NoSpace(source),
+            _ => Self::Io {
+                doing: doing.into(),
+                source,
+            },
+        }
+    }
+
+    /// Wraps a failure of libgit2.
+    pub(crate) fn git(doing: &'static str) -> impl Fn(git2::Error) -> Self {
+        move |source| {
+            // libgit2 hands out no errno; its text is strerror's.
+            let message = source.message();
+            if source.code() == git2::ErrorCode::Locked {
+                Self::Locked(text::escape(message.as_bytes()))
+            } else if message.contains("No space left on device")
+                || message.contains("Disk quota exceeded")
+            {
+                Self::NoSpace(std::io::Error::other(source))
+            } else if message.contains("unsupported mandatory extension") {
+                Self::UnsupportedFormat("split or sparse index".to_owned())
+            } else {
+                Self::Git { doing, source }
+            }
+        }
+    }
+
+    /// Stable name for machines.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotARepository => "NotARepository",
+            Self::Unsafe(_) => "UnsafeRepository",
+            Self::UnsupportedFormat(_) => "UnsupportedFormat",
+            Self::OperationInProgress(_) => "OperationInProgress",
+            Self::Nested(_) => "NestedRepository",
+            Self::UnsafePath(_) => "UnsafePath",
+            Self::Locked(_) => "RepositoryLocked",
+            Self::InvalidArgument { .. } => "InvalidArgument",
+            Self::Missing(_) => "MissingObject",
+            Self::BadSnapshot(_) => "BadSnapshot",
+            Self::TooLarge(_) => "TooLarge",
+            Self::NoSpace(_) => "NoSpace",
+            Self::Io { .. } => "Io",
+            Self::Git { .. } => "GitFailed",
+        }
+    }
+
+    /// What the user can do next.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::OperationInProgress(_) => "finish or abort it in the RootDir, then try again",
+            Self::Nested(_) => {
+                "push the nested repositories and remove them, or add them to `.gitignore`"
+            }
+            Self::Locked(_) => "stop the process that works in the RootDir, then try again",
+            Self::UnsafePath(_) => "rename the file",
+            Self::TooLarge(_) => "remove the file, add it to `.gitignore`, or raise the limit",
+            Self::NoSpace(_) => "free space on the disk or raise the quota",
+            Self::Unsafe(_) => "undo the setting in `.git`",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
 }

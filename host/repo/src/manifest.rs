@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// Version of the snapshot format that this host writes and reads.
-pub const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 /// Where HEAD is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

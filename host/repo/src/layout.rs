@@ -1,0 +1,164 @@
+//! What a `.git` must look like before libgit2 opens it.
+//!
+//! libgit2 follows `gitdir` files, `commondir`, alternates, includes, `core.worktree` and symlinks,
+//! and waits on FIFOs; each would let a RootDir read, change or hang what is not its own.
+
+use std::io;
+
+use rustix::fs::FileType;
+use warren_disk::{Dir, beneath};
+
+use crate::files::{self, as_path, show};
+use crate::{RepoError, layout_config};
+
+/// Longest config read.
+pub(crate) const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
+/// Most entries in a `.git`.
+const ENTRIES_MAX: usize = 4_000_000;
+
+/// Deepest folder in a `.git`: refs may be nested, but not without end.
+const DEPTH_MAX: usize = 64;
+
+/// Files that point elsewhere. Git makes them in linked worktrees, submodules and shared clones.
+const POINTERS: &[&str] = &[
+    "commondir",
+    "gitdir",
+    "worktrees",
+    "objects/info/alternates",
+    "objects/info/http-alternates",
+];
+
+/// Files of features that libgit2 gets wrong or cannot do.
+const FEATURES: &[(&str, &str)] = &[
+    ("shallow", "shallow clone"),
+    ("info/grafts", "grafts"),
+    ("reftable", "reftable"),
+];
+
+/// Folders that libgit2 never opens; hooks are often links.
+const UNUSED: &[&[u8]] = &[
+    b"hooks",
+    b"lfs",
+    b"annex",
+    b"branches",
+    b"gk",
+    b"filter-repo",
+];
+
+/// Checks the `.git` of a RootDir, through handles only.
+///
+/// # Errors
+///
+/// - `NotARepository`: there is no `.git` directory, or it lacks `HEAD`, `objects` or `refs`.
+/// - `Unsafe`: `.git` is a file or link, or something in it leads out of it.
+/// - `UnsupportedFormat`: sha256, reftable, partial or shallow clone, split index…
+/// - `TooLarge`: more entries or levels than any honest `.git` has.
+pub fn check(root: &Dir) -> Result<(), RepoError> {
+    let git = open_git(root)?;
+    for pointer in POINTERS {
+        if exists(&git, pointer)? {
+            return Err(RepoError::Unsafe(format!("there is `.git/{pointer}`")));
+        }
+    }
+    check_entries(&git)?;
+    for (file, feature) in FEATURES {
+        if is_filled(&git, file)? {
+            return Err(RepoError::UnsupportedFormat((*feature).to_owned()));
+        }
+    }
+    for name in ["config", "config.worktree"] {
+        if let Some(bytes) = files::read_small(&git, name.as_bytes(), CONFIG_BYTES_MAX)? {
+            layout_config::check(&format!(".git/{name}"), &bytes)?;
+        }
+    }
+    for name in ["HEAD", "objects", "refs"] {
+        if !exists(&git, name)? {
+            return Err(RepoError::NotARepository);
+        }
+    }
+    Ok(())
+}
+
+/// Opens `.git`, which must be a real directory.
+pub(crate) fn open_git(root: &Dir) -> Result<Dir, RepoError> {
+    match beneath::stat(root, as_path(b".git")) {
+        Ok(stat) if stat.kind == beneath::Kind::Dir => {}
+        Ok(_) => {
+            return Err(RepoError::Unsafe(
+                "`.git` is a file or link that points elsewhere".to_owned(),
+            ));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(RepoError::NotARepository);
+        }
+        Err(error) => return Err(RepoError::io("look at `.git`", error)),
+    }
+    beneath::open_dir(root, as_path(b".git")).map_err(|error| RepoError::io("open `.git`", error))
+}
+
+/// Whether `.git/<name>` is there, whatever it is.
+pub(crate) fn exists(git: &Dir, name: &str) -> Result<bool, RepoError> {
+    match beneath::stat(git, as_path(name.as_bytes())) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) if beneath::is_refused(&error) => Err(link(name.as_bytes())),
+        Err(error) => Err(RepoError::io(format!("look at `.git/{name}`"), error)),
+    }
+}
+
+fn is_filled(git: &Dir, name: &str) -> Result<bool, RepoError> {
+    match beneath::stat(git, as_path(name.as_bytes())) {
+        Ok(stat) => Ok(stat.kind == beneath::Kind::Dir || stat.size > 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(RepoError::io(format!("look at `.git/{name}`"), error)),
+    }
+}
+
+fn link(path: &[u8]) -> RepoError {
+    RepoError::Unsafe(format!("`.git/{}` is a link", show(path)))
+}
+
+/// Everything below `.git` that libgit2 may open must be a plain file or directory.
+fn check_entries(git: &Dir) -> Result<(), RepoError> {
+    let mut pending: Vec<(Vec<u8>, usize)> = vec![(Vec::new(), 0)];
+    let mut count = 0;
+    while let Some((path, depth)) = pending.pop() {
+        let fail = |error| RepoError::io(format!("list `.git/{}`", show(&path)), error);
+        let dir = files::open_dir(git, &path).map_err(fail)?;
+        for (name, kind) in files::names(&dir).map_err(fail)? {
+            count += 1;
+            if count > ENTRIES_MAX {
+                return Err(RepoError::TooLarge(
+                    "`.git` has too many entries".to_owned(),
+                ));
+            }
+            if depth == 0 && UNUSED.contains(&name.as_slice()) {
+                continue;
+            }
+            if depth == 0 && name.starts_with(b"sharedindex.") {
+                return Err(RepoError::UnsupportedFormat("split index".to_owned()));
+            }
+            let child = if path.is_empty() {
+                name
+            } else {
+                [path.as_slice(), b"/", &name].concat()
+            };
+            match kind {
+                FileType::RegularFile => {}
+                FileType::Directory if depth >= DEPTH_MAX => {
+                    return Err(RepoError::TooLarge("`.git` is too deep".to_owned()));
+                }
+                FileType::Directory => pending.push((child, depth + 1)),
+                FileType::Symlink => return Err(link(&child)),
+                _ => {
+                    return Err(RepoError::Unsafe(format!(
+                        "`.git/{}` is not a plain file",
+                        show(&child)
+                    )));
+                }
+            }
+        }
+    }
+    Ok(())
+}
