@@ -1,1 +1,16 @@
-//! Placeholder.
+//! Native children: which programs may run, with which environment, and running them through
+//! `warren-launch`, capped, with a deadline, and never outliving the call.
+
+mod client;
+mod command;
+mod environment;
+mod error;
+mod launcher;
+mod program;
+
+pub use command::{Captured, Command, Output, OutputCaps, OutputSink, OutputStream};
+pub use environment::{Environment, PATH};
+pub use error::ProcessError;
+pub use launcher::Launcher;
+pub use program::{Program, Programs};
+pub use warren_launch::{ChildLimits, Isolation};

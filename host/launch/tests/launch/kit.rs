@@ -1,0 +1,135 @@
+//! What the tests share.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use tempfile::TempDir;
+use warren_process::{
+    ChildLimits, Command, Environment, Launcher, Output, OutputCaps, ProcessError, Program,
+    Programs,
+};
+
+/// Name of the variable by which a test finds its children.
+const MARK: &str = "WARREN_TEST_MARK";
+
+/// Both ways to end a tree.
+pub(crate) const BOTH: [bool; 2] = [true, false];
+
+pub(crate) fn launcher(namespaces: bool) -> Launcher {
+    let path = Path::new(env!("CARGO_BIN_EXE_warren-launch"));
+    let launcher = Launcher::locate(Some(path)).unwrap();
+    launcher.with_namespaces(namespaces)
+}
+
+/// A working directory, the shell, and a mark of their own.
+pub(crate) struct Place {
+    temporary: TempDir,
+    pub(crate) directory: Dir,
+    pub(crate) shell: Program,
+    pub(crate) mark: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self::with_mark(format!("{}-{number}-", std::process::id()))
+    }
+
+    pub(crate) fn with_mark(mark: String) -> Self {
+        let memory = Path::new("/dev/shm");
+        let temporary = if memory.is_dir() {
+            tempfile::tempdir_in(memory).unwrap()
+        } else {
+            tempfile::tempdir().unwrap()
+        };
+        let mut programs = Programs::new(&[], &[]).unwrap();
+        programs.alias("sh", &["/bin/sh"]);
+        Self {
+            directory: Dir::open_ambient_dir(temporary.path(), ambient_authority()).unwrap(),
+            temporary,
+            shell: programs.resolve_alias("sh").unwrap(),
+            mark,
+        }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.temporary.path().canonicalize().unwrap()
+    }
+
+    pub(crate) fn environment(&self) -> Environment {
+        let environment = Environment::new(&self.path(), &self.path()).unwrap();
+        let mark = [(MARK.to_owned(), self.mark.clone())];
+        environment.with(mark, &[MARK]).unwrap()
+    }
+
+    pub(crate) fn command<'a>(&'a self, program: &'a Program, arguments: &[&str]) -> Command<'a> {
+        Command {
+            program,
+            arguments: arguments.iter().map(|&text| text.to_owned()).collect(),
+            environment: self.environment(),
+            directory: &self.directory,
+            stdin: None,
+            deadline: Duration::from_secs(60),
+            output_caps: OutputCaps::default(),
+            limits: ChildLimits::default(),
+        }
+    }
+
+    pub(crate) fn script(&self, script: &str) -> Command<'_> {
+        self.command(&self.shell, &["-c", script])
+    }
+
+    /// Runs a script with namespaces.
+    pub(crate) async fn run(&self, script: &str) -> Result<Output, ProcessError> {
+        launcher(true).run(self.script(script), None).await
+    }
+
+    /// Processes with this place's mark.
+    pub(crate) fn alive(&self) -> Vec<i32> {
+        let mark = format!("{MARK}={}", self.mark);
+        let marked = |pid: &i32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment
+                .split(|&byte| byte == 0)
+                .any(|variable| variable == mark.as_bytes())
+        };
+        processes().into_keys().filter(marked).collect()
+    }
+
+    /// Waits until that many marked processes live.
+    pub(crate) async fn until_alive(&self, wanted: impl Fn(usize) -> bool) {
+        for _ in 0..3000 {
+            if wanted(self.alive().len()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("processes: {:?}", self.alive());
+    }
+}
+
+/// All processes and their parents.
+pub(crate) fn processes() -> BTreeMap<i32, i32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+            Some((pid, parent.trim().parse().ok()?))
+        })
+        .collect()
+}
+
+/// The launchers that this process has started.
+pub(crate) fn launchers() -> Vec<i32> {
+    let own = std::process::id() as i32;
+    let children = processes().into_iter().filter(|&(_, parent)| parent == own);
+    children.map(|(pid, _)| pid).collect()
+}

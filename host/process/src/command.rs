@@ -1,0 +1,167 @@
+use std::time::Duration;
+
+use cap_std::fs::Dir;
+use warren_launch::{ChildLimits, Isolation, STDIN_BYTES_MAX, TAIL_BYTES_MAX};
+
+use crate::{Environment, ProcessError, Program};
+
+/// Most bytes of all arguments together. The kernel takes no more in a single one.
+const ARGUMENTS_BYTES_MAX: usize = 128 * 1024;
+/// Bytes of output in an error.
+const TAIL_IN_ERROR_BYTES_MAX: usize = 4096;
+
+/// One program run: what, where, and within which limits.
+#[derive(Debug)]
+pub struct Command<'a> {
+    /// The program, as the policy resolved it.
+    pub program: &'a Program,
+    /// Arguments behind the program's name, passed as they are: no shell.
+    pub arguments: Vec<String>,
+    /// The complete environment.
+    pub environment: Environment,
+    /// Working directory.
+    pub directory: &'a Dir,
+    /// What the program reads; `/dev/null` without.
+    pub stdin: Option<Vec<u8>>,
+    /// Time limit.
+    pub deadline: Duration,
+    /// How much output is kept.
+    pub output_caps: OutputCaps,
+    /// Resource limits.
+    pub limits: ChildLimits,
+}
+
+impl Command<'_> {
+    /// Refuses what could not be passed on whole.
+    pub(crate) fn check(&self) -> Result<(), ProcessError> {
+        let refuse = |what: &str| Err(ProcessError::InvalidArgument(what.to_owned()));
+        if self
+            .arguments
+            .iter()
+            .any(|argument| argument.contains('\0'))
+        {
+            return refuse("an argument holds a NUL byte");
+        }
+        if self.arguments.iter().map(String::len).sum::<usize>() > ARGUMENTS_BYTES_MAX {
+            return refuse("the arguments are longer than 128 KiB");
+        }
+        if self
+            .stdin
+            .as_ref()
+            .is_some_and(|bytes| bytes.len() > STDIN_BYTES_MAX)
+        {
+            return refuse("the input is longer than 1 MiB");
+        }
+        if self.deadline.as_millis() == 0 {
+            return refuse("the time limit is zero");
+        }
+        let caps = self.output_caps;
+        if caps.stdout_bytes.max(caps.stderr_bytes) as usize > TAIL_BYTES_MAX {
+            return refuse("more than 16 MiB of output can not be kept");
+        }
+        Ok(())
+    }
+}
+
+/// How much of each output stream is kept, in bytes: the tail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputCaps {
+    /// Of standard output.
+    pub stdout_bytes: u32,
+    /// Of standard error.
+    pub stderr_bytes: u32,
+}
+
+impl Default for OutputCaps {
+    /// 1 MiB each.
+    fn default() -> Self {
+        Self {
+            stdout_bytes: 1024 * 1024,
+            stderr_bytes: 1024 * 1024,
+        }
+    }
+}
+
+/// Which stream some output is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Told of output as it comes, in pieces of any length. Of a flood, pieces are left out.
+pub type OutputSink<'a> = dyn FnMut(OutputStream, &[u8]) + Send + 'a;
+
+/// What came of a program that ran to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Exit code.
+    pub exit_code: i32,
+    /// Standard output.
+    pub stdout: Captured,
+    /// Standard error.
+    pub stderr: Captured,
+    /// How the program was kept apart.
+    pub isolation: Isolation,
+}
+
+/// One output stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// The tail.
+    pub bytes: Vec<u8>,
+    /// Bytes that were written, kept or not.
+    pub total_bytes: u64,
+}
+
+impl Captured {
+    /// Whether the start was cut.
+    pub fn truncated(&self) -> bool {
+        self.total_bytes > self.bytes.len() as u64
+    }
+
+    /// The tail as text, invalid bytes replaced.
+    pub fn text(&self) -> String {
+        self.last(self.bytes.len())
+    }
+
+    fn last(&self, bytes_max: usize) -> String {
+        let start = self.bytes.len().saturating_sub(bytes_max);
+        let mut tail = &self.bytes[start..];
+        if start > 0 || self.truncated() {
+            // What is left of a character that was cut says nothing.
+            let rest = tail.iter().take(3).take_while(|&&byte| byte & 0xC0 == 0x80);
+            tail = &tail[rest.count()..];
+        }
+        String::from_utf8_lossy(tail).into_owned()
+    }
+}
+
+/// The end of what a program wrote, for an error.
+pub(crate) fn tail_of(stdout: &Captured, stderr: &Captured) -> String {
+    let stream = if stderr.bytes.is_empty() {
+        stdout
+    } else {
+        stderr
+    };
+    stream.last(TAIL_IN_ERROR_BYTES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_character_is_left_out_and_a_wrong_one_is_not() {
+        let captured = |bytes: &[u8], total_bytes| Captured {
+            bytes: bytes.to_vec(),
+            total_bytes,
+        };
+        assert_eq!(captured(b"\x82\xACx", 10).text(), "x");
+        assert_eq!(captured(b"\x82x", 2).text(), "\u{FFFD}x");
+        assert_eq!(tail_of(&captured(b"out", 3), &captured(b"", 0)), "out");
+        assert_eq!(tail_of(&captured(b"out", 3), &captured(b"err", 3)), "err");
+    }
+}
