@@ -71,8 +71,8 @@ impl Settings {
         self.commit = head.commit;
     }
 
-    /// Keys that suspend alone may set: with them, a caller could have any ref replaced.
-    pub(super) fn refuse_suspend_keys(&self) -> Result<(), Error> {
+    /// Fails when keys are set that only suspend sets: they would name a snapshot that is not ours.
+    pub fn refuse_suspend_keys(&self) -> Result<(), Error> {
         for (key, value) in [
             ("suspendBranch", &self.suspend_branch),
             ("suspendCommit", &self.suspend_commit),
