@@ -45,12 +45,12 @@ fn main() -> ExitCode {
 }
 
 /// Runs the request to its end; none when the client has gone away.
-fn run(socket: &OwnedFd, request: Request) -> Result<Option<Done>, Failure> {
+fn run(socket: &OwnedFd, mut request: Request) -> Result<Option<Done>, Failure> {
     let (pipes, ends) = pump::pipes(&request).map_err(Failure::setup)?;
     let spec = request.spec.clone();
-    let stdin = request.stdin.clone();
+    let input = request.stdin.take().unwrap_or_default();
     let mut tree = tree::start(request, ends)?;
-    let mut pump = pump::Pump::new(socket, pipes, &spec, stdin.unwrap_or_default());
+    let mut pump = pump::Pump::new(socket, pipes, &spec, input);
     let ending = pump.run(&mut tree);
     let survivors = !tree.kill();
     let Some(outcome) = ending.map_err(Failure::setup)? else {

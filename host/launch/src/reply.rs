@@ -10,7 +10,7 @@ use rustix::net::{SendFlags, send};
 use warren_launch::{Done, Frame};
 
 /// How long a client may take to read an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Sends the last frame.
 pub(crate) fn done(socket: &OwnedFd, done: &Done) -> io::Result<()> {

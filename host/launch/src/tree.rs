@@ -5,7 +5,7 @@ mod descendants;
 mod namespaces;
 mod supervisor;
 
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
@@ -43,9 +43,8 @@ pub(crate) fn start(request: Request, ends: ChildEnds) -> Result<Tree, Failure> 
     let pid_namespace = request.spec.namespaces && namespaces::enter().map_err(&setup)?;
     let (reports, reporter) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(&setup)?;
     rustix::io::ioctl_fionbio(&reports, true).map_err(&setup)?;
-    let supervisor = match fork().map_err(&setup)? {
-        Some(pid) => pid,
-        None => supervisor::run(&target, &ends, &reporter, pid_namespace),
+    let Some(supervisor) = fork().map_err(&setup)? else {
+        supervisor::run(&target, &ends, &reporter, pid_namespace)
     };
     Ok(Tree {
         supervisor,
@@ -61,7 +60,6 @@ pub(crate) fn start(request: Request, ends: ChildEnds) -> Result<Tree, Failure> 
 impl Tree {
     /// Where the next report comes from.
     pub(crate) fn reports(&self) -> BorrowedFd<'_> {
-        use std::os::fd::AsFd;
         self.reports.as_fd()
     }
 
@@ -109,8 +107,7 @@ impl Tree {
         // It may have ended by itself; it is not reaped yet, so the number is still its own.
         rustix::process::pidfd_send_signal(&handle, Signal::KILL).or_else(ignore_gone)?;
         loop {
-            let (reaped, _) = waitpid(Some(self.supervisor), WaitOptions::NOHANG)?
-                .map_or((None, ()), |(pid, _)| (Some(pid), ()));
+            let reaped = waitpid(Some(self.supervisor), WaitOptions::NOHANG)?;
             let left = end.saturating_duration_since(Instant::now());
             if reaped.is_some() || left.is_zero() {
                 return Ok(reaped.is_some());

@@ -3,9 +3,10 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use warren_process::{ChildLimits, PATH, ProcessError, Programs};
+use warren_process::{ChildLimits, Launcher, PATH, ProcessError, Programs};
 
 use crate::kit::{BOTH, Place, launcher};
 
@@ -196,4 +197,17 @@ async fn a_python_in_a_root_finds_its_environment() {
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines[0], venv, "{}", output.stderr.text());
     assert!(lines[1].starts_with(root.to_str().unwrap()), "{text}");
+}
+
+#[test]
+fn the_launcher_is_found_beside_the_program_and_is_not_for_people() {
+    assert!(Launcher::locate(None).is_ok());
+    let output = Command::new(env!("CARGO_BIN_EXE_warren-launch"))
+        .env_clear()
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.starts_with("error: warren-launch is started by warren"));
 }
