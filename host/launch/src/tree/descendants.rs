@@ -54,22 +54,24 @@ fn parent_in(stat: &[u8]) -> Option<i32> {
     rest.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// The descendants, those nearest to the ancestor first: a shell must not see its children die and
+/// say so.
 fn descendants_of(ancestor: Pid, parents: &HashMap<i32, i32>) -> Vec<Pid> {
     let ancestor = ancestor.as_raw_pid();
-    let descends = |&pid: &i32| {
+    let depth_of = |&pid: &i32| {
         let mut at = pid;
         // A chain that was read while it changed may run in a circle.
-        for _ in 0..parents.len() {
-            match parents.get(&at) {
-                Some(&parent) if parent == ancestor => return true,
-                Some(&parent) => at = parent,
-                None => return false,
+        for depth in 0..parents.len() {
+            at = *parents.get(&at)?;
+            if at == ancestor {
+                return Some((depth, Pid::from_raw(pid)?));
             }
         }
-        false
+        None
     };
-    let pids = parents.keys().copied().filter(descends);
-    pids.filter_map(Pid::from_raw).collect()
+    let mut found: Vec<_> = parents.keys().filter_map(depth_of).collect();
+    found.sort_by_key(|&(depth, pid)| (depth, pid.as_raw_pid()));
+    found.into_iter().map(|(_, pid)| pid).collect()
 }
 
 #[cfg(test)]
@@ -84,10 +86,9 @@ mod tests {
     }
 
     #[test]
-    fn descendants_are_found_at_any_depth() {
-        let parents = HashMap::from([(2, 1), (3, 2), (4, 3), (9, 1), (10, 11), (11, 10)]);
-        let mut found = descendants_of(Pid::from_raw(2).unwrap(), &parents);
-        found.sort_by_key(|pid| pid.as_raw_pid());
-        assert_eq!(found, [3, 4].map(|pid| Pid::from_raw(pid).unwrap()));
+    fn descendants_are_found_at_any_depth_nearest_first() {
+        let parents = HashMap::from([(2, 1), (3, 4), (4, 2), (9, 1), (10, 11), (11, 10)]);
+        let found = descendants_of(Pid::from_raw(2).unwrap(), &parents);
+        assert_eq!(found, [4, 3].map(|pid| Pid::from_raw(pid).unwrap()));
     }
 }
