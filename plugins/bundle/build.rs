@@ -2,8 +2,9 @@
 
 use std::env;
 use std::error::Error;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 const TARGET: &str = "wasm32-wasip2";
 const PACKAGES: [&str; 3] = ["warren-temp", "warren-git", "warren-python"];
@@ -59,14 +60,8 @@ fn run_cargo(repository: &Path, target: &Path) -> Result<(), Box<dyn Error>> {
     let cargo = env::var_os("CARGO").ok_or("CARGO is not set")?;
     let mut command = Command::new(cargo);
     command
-        .args([
-            "build",
-            "--locked",
-            "--profile",
-            "guest",
-            "--target",
-            TARGET,
-        ])
+        .args(["build", "--locked", "--profile", "guest"])
+        .args(["--target", TARGET])
         .args(PACKAGES.iter().flat_map(|package| ["-p", package]))
         .arg("--manifest-path")
         .arg(repository.join("Cargo.toml"))
@@ -74,22 +69,31 @@ fn run_cargo(repository: &Path, target: &Path) -> Result<(), Box<dyn Error>> {
         .arg(target)
         .current_dir(repository)
         // Flags and wrappers meant for the host (clippy's, coverage's) do not fit the guests.
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .env_remove("RUSTFLAGS")
         .env_remove("RUSTC_WRAPPER")
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env_remove("CARGO_BUILD_TARGET")
-        .env_remove("CARGO_TARGET_DIR");
-    let output = command.output()?;
-    if output.status.success() {
+        .env("CARGO_ENCODED_RUSTFLAGS", remapped_paths(repository)?)
+        // Standard output is for cargo's directives; errors show when this script fails.
+        .stdout(Stdio::null());
+    let status = command.status()?;
+    if status.success() {
         return Ok(());
     }
-    eprintln!("{}", String::from_utf8_lossy(&output.stderr));
-    Err(format!(
-        "building the handlers for {TARGET} failed: {}",
-        output.status
-    )
-    .into())
+    Err(format!("building the handlers for {TARGET} failed ({status})").into())
+}
+
+/// The paths of this machine stay out of the components, so that their digest is the same on each.
+fn remapped_paths(repository: &Path) -> Result<OsString, Box<dyn Error>> {
+    let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo_home = cargo_home.or_else(|| Some(env::home_dir()?.join(".cargo")));
+    let cargo_home = cargo_home.ok_or("there is no home directory")?;
+    let mut flags = OsString::from("--remap-path-prefix=");
+    flags.push(repository);
+    // Flags are separated by this character.
+    flags.push("=warren\x1f--remap-path-prefix=");
+    flags.push(cargo_home);
+    flags.push("=cargo");
+    Ok(flags)
 }
 
 /// Without this, a missing target shows as "can't find crate for `core`".

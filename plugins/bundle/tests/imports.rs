@@ -69,3 +69,13 @@ fn components_are_valid_and_small() {
         assert!(component.len() < 400_000, "{name}: {}", component.len());
     }
 }
+
+#[test]
+fn components_hold_no_path_of_the_machine_that_built_them() {
+    let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/").as_bytes();
+    let repository = &repository[..repository.len() - "plugins/bundle/".len()];
+    for (name, component) in warren_plugins::all() {
+        let mut windows = component.windows(repository.len());
+        assert!(!windows.any(|bytes| bytes == repository), "{name}");
+    }
+}
