@@ -27,10 +27,14 @@ mod open;
 mod packs;
 mod refs;
 mod restore;
+#[cfg(test)]
+mod restore_tests;
 mod scan;
 pub mod setup;
 mod snapshot;
 mod status;
+#[cfg(test)]
+mod testrepo;
 mod trees;
 
 pub use checkout::is_safe_name;
