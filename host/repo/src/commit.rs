@@ -77,7 +77,15 @@ fn added<'a>(index: &'a Index, scan: &'a Scan, settled: &[Settled]) -> Vec<(&'a 
         .filter(|(found, _)| looked_at(found))
         .map(|(found, settled)| (&found.path[..], found.mode, settled.id))
         .collect();
-    let frozen = (0..index.entries.len()).filter(|&at| is_frozen(at));
+    // What stands in the way of a frozen entry replaces it.
+    let is_covered = |path: &[u8]| {
+        let below = [path, b"/"].concat();
+        let at = scan.files.partition_point(|found| found.path < below);
+        let next = scan.files.get(at);
+        next.is_some_and(|found| found.path.starts_with(&below))
+    };
+    let frozen = (0..index.entries.len())
+        .filter(|&at| is_frozen(at) && !is_covered(&index.entries[at].path));
     files.extend(frozen.map(|at| {
         let entry = &index.entries[at];
         (&entry.path[..], entry.mode, entry.id)
@@ -85,3 +93,6 @@ fn added<'a>(index: &'a Index, scan: &'a Scan, settled: &[Settled]) -> Vec<(&'a 
     files.sort_by(|a, b| a.0.cmp(b.0));
     files
 }
+
+#[cfg(test)]
+mod tests;

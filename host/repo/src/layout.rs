@@ -56,12 +56,12 @@ const UNUSED: &[&[u8]] = &[
 /// - `TooLarge`: more entries or levels than any honest `.git` has.
 pub fn check(root: &Dir) -> Result<(), RepoError> {
     let git = open_git(root)?;
+    check_entries(&git)?;
     for pointer in POINTERS {
         if exists(&git, pointer)? {
             return Err(RepoError::Unsafe(format!("there is `.git/{pointer}`")));
         }
     }
-    check_entries(&git)?;
     for (file, feature) in FEATURES {
         if is_filled(&git, file)? {
             return Err(RepoError::UnsupportedFormat((*feature).to_owned()));
@@ -162,3 +162,6 @@ fn check_entries(git: &Dir) -> Result<(), RepoError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

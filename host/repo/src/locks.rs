@@ -133,3 +133,6 @@ fn remove(git: &Dir, locks: &[Vec<u8>]) -> Result<(), RepoError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

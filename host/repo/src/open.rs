@@ -157,3 +157,6 @@ impl Repo {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -299,3 +299,6 @@ pub(crate) fn commit(
     text.push_str(message);
     outbox.put(ObjectType::Commit, text.as_bytes())
 }
+
+#[cfg(test)]
+mod tests;

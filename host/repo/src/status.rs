@@ -113,3 +113,6 @@ impl Repo {
         Ok(count)
     }
 }
+
+#[cfg(test)]
+mod tests;

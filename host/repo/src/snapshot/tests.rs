@@ -1,0 +1,551 @@
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use warren_model::LossKind;
+
+use super::*;
+use crate::testrepo::{TestRepo, git_in};
+
+fn lost(snapshot: &Snapshot) -> Vec<(LossKind, &str, u64)> {
+    let lost = snapshot.loss.iter();
+    lost.map(|loss| (loss.kind, loss.path.as_str(), loss.bytes))
+        .collect()
+}
+
+#[test]
+fn a_clean_published_root_is_saved_already() {
+    let repo = TestRepo::new();
+    let (snapshot, _) = repo.snapshot().unwrap();
+    assert!(snapshot.saved && !snapshot.dirty && !snapshot.unpushed);
+    assert_eq!(snapshot.commit, repo.id("HEAD"));
+    assert_eq!(snapshot.head.branch.as_deref(), Some("main"));
+    assert!(snapshot.loss.is_empty());
+}
+
+#[test]
+fn a_clean_tree_with_unpushed_commits_is_not_saved() {
+    let repo = TestRepo::new();
+    repo.write("c.txt", "three\n");
+    repo.git(&["add", "-A"]);
+    let head = repo.commit("second");
+    let (snapshot, outbox) = repo.snapshot().unwrap();
+    assert!(!snapshot.saved && !snapshot.dirty && snapshot.unpushed);
+    assert_eq!(
+        outbox
+            .git(&["rev-parse", &format!("{}^1", snapshot.commit)])
+            .trim(),
+        head.to_string()
+    );
+    assert_eq!(
+        outbox.text(snapshot.commit, "c.txt").as_deref(),
+        Some("three\n")
+    );
+}
+
+#[test]
+fn staged_and_unstaged_changes_stay_apart() {
+    let repo = TestRepo::new();
+    repo.write("a.txt", "staged\n");
+    repo.git(&["add", "a.txt"]);
+    repo.write("a.txt", "working\n");
+    repo.write("new/untracked.txt", "mine\n");
+    repo.git(&["rm", "-q", "--cached", "dir/b.txt"]);
+    let (snapshot, outbox) = repo.snapshot().unwrap();
+    assert!(snapshot.dirty && !snapshot.saved);
+    let state = outbox.state(&snapshot);
+    assert_eq!(
+        outbox.text(state, "index/a.txt").as_deref(),
+        Some("staged\n")
+    );
+    assert_eq!(outbox.text(state, "index/dir/b.txt"), None);
+    assert_eq!(
+        outbox.text(snapshot.commit, "a.txt").as_deref(),
+        Some("working\n")
+    );
+    assert_eq!(
+        outbox.text(snapshot.commit, "dir/b.txt").as_deref(),
+        Some("two\n")
+    );
+    assert_eq!(
+        outbox.text(snapshot.commit, "new/untracked.txt").as_deref(),
+        Some("mine\n")
+    );
+    let manifest: Manifest =
+        serde_json::from_str(&outbox.text(state, "manifest.json").unwrap()).unwrap();
+    assert_eq!(manifest, snapshot.manifest);
+}
+
+#[test]
+fn the_same_content_gives_the_same_commit_and_another_one_another() {
+    let repo = TestRepo::new();
+    repo.write("a.txt", "changed\n");
+    let first = repo.snapshot().unwrap().0;
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    repo.write("a.txt", "changed\n");
+    let (second, outbox) = repo.snapshot().unwrap();
+    assert_eq!(first, second);
+    let stamp = outbox.git(&[
+        "log",
+        "-1",
+        "--format=%an %ae %at %ai",
+        &first.commit.to_string(),
+    ]);
+    assert_eq!(
+        stamp,
+        "Warren warren@localhost 1700000000 2023-11-14 22:13:20 +0000\n"
+    );
+    repo.write("a.txt", "otherwise\n");
+    assert_ne!(repo.snapshot().unwrap().0.commit, first.commit);
+}
+
+#[test]
+fn a_root_without_a_commit_is_saved_too() {
+    let repo = TestRepo::empty();
+    repo.write("draft.txt", "x");
+    repo.write("staged.txt", "y");
+    repo.git(&["add", "staged.txt"]);
+    let (snapshot, outbox) = repo.snapshot().unwrap();
+    assert_eq!(
+        snapshot.head,
+        Head {
+            commit: None,
+            branch: Some("main".into())
+        }
+    );
+    assert_eq!(
+        outbox.text(snapshot.commit, "draft.txt").as_deref(),
+        Some("x")
+    );
+    assert_eq!(outbox.files(&outbox.state(&snapshot).to_string()).len(), 2);
+}
+
+#[test]
+fn a_detached_head_with_commits_is_kept() {
+    let repo = TestRepo::new();
+    repo.git(&["checkout", "-q", "--detach"]);
+    let (snapshot, _) = repo.snapshot().unwrap();
+    assert!(!snapshot.saved, "the branch that HEAD left is local only");
+    let head = repo.commit("on nothing");
+    repo.write("a.txt", "dirty\n");
+    let (snapshot, outbox) = repo.snapshot().unwrap();
+    assert_eq!(
+        snapshot.head,
+        Head {
+            commit: Some(head.to_string()),
+            branch: None
+        }
+    );
+    let parents = outbox.git(&["log", "-1", "--format=%P", &snapshot.commit.to_string()]);
+    assert!(parents.starts_with(&head.to_string()));
+    repo.git(&["checkout", "-q", "-f", "--detach", "main"]);
+    repo.git(&["branch", "-D", "main"]);
+    assert!(repo.snapshot().unwrap().0.saved);
+}
+
+#[test]
+fn branches_tags_notes_and_stashes_are_carried() {
+    let repo = TestRepo::new();
+    repo.git(&["branch", "wip/x"]);
+    repo.git(&["tag", "-a", "v1", "-m", "annotated"]);
+    repo.git(&["tag", "light"]);
+    repo.git(&["tag", "-a", "v1-twice", "-m", "of a tag", "v1"]);
+    repo.git(&["notes", "add", "-m", "a note"]);
+    repo.git(&["config", "branch.main.remote", "origin"]);
+    repo.git(&["config", "branch.main.merge", "refs/heads/main"]);
+    repo.git(&["update-ref", "refs/remotes/origin/main", "main"]);
+    repo.git(&["update-ref", "refs/odd/one", "main"]);
+    repo.write("a.txt", "first stash\n");
+    repo.git(&["stash", "-q"]);
+    repo.write("a.txt", "second\n");
+    repo.write("extra", "untracked in a stash");
+    repo.git(&["stash", "push", "-q", "-u", "-m", "with untracked"]);
+    let (snapshot, outbox) = repo.snapshot().unwrap();
+    assert!(!snapshot.saved && !snapshot.dirty);
+    let manifest = &snapshot.manifest;
+    let names: Vec<_> = manifest.refs.keys().map(String::as_str).collect();
+    let expected = [
+        "refs/heads/main",
+        "refs/heads/wip/x",
+        "refs/notes/commits",
+        "refs/tags/light",
+        "refs/tags/v1",
+        "refs/tags/v1-twice",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(
+        manifest.remote_refs["refs/remotes/origin/main"],
+        repo.id("main").to_string()
+    );
+    assert_eq!(manifest.upstream["main"].merge, "refs/heads/main");
+    assert_eq!(manifest.stash[0].message, "On main: with untracked");
+    assert_eq!(lost(&snapshot), [(LossKind::Ref, "refs/odd/one", 0)]);
+    let state = outbox.state(&snapshot);
+    let reached = outbox.git(&["rev-list", &state.to_string()]);
+    for name in [
+        "stash@{0}",
+        "stash@{0}^3",
+        "stash@{1}",
+        "refs/notes/commits",
+    ] {
+        assert!(reached.contains(&repo.id(name).to_string()), "{name}");
+    }
+    for tag in ["v1", "v1-twice"] {
+        let id = repo.id(tag).to_string();
+        let text = outbox.text(state, &format!("objects/{id}")).unwrap();
+        assert_eq!(text, repo.git(&["cat-file", "tag", &id]));
+    }
+}
+
+#[test]
+fn tags_of_the_remote_are_no_change() {
+    let repo = TestRepo::new();
+    repo.git(&["tag", "-a", "v1", "-m", "release"]);
+    let mirror = repo.outside("mirror.git");
+    repo.git(&["push", "-q", mirror.to_str().unwrap(), "v1"]);
+    assert!(repo.snapshot().unwrap().0.saved);
+    repo.git(&["tag", "mine"]);
+    assert!(!repo.snapshot().unwrap().0.saved);
+}
+
+#[test]
+fn modes_links_and_odd_names_come_along() {
+    let repo = TestRepo::new();
+    repo.write_bytes(b"\xff\xfe.txt", b"bytes");
+    repo.write_bytes(b"new\nline\"q.txt", b"q");
+    repo.write_bytes("é".repeat(127).as_bytes(), b"long");
+    repo.write("run.sh", "#!/bin/sh\n");
+    repo.write("secret", "s");
+    let mode = |name: &str, mode| {
+        std::fs::set_permissions(repo.at(name), PermissionsExt::from_mode(mode)).unwrap();
+    };
+    mode("run.sh", 0o755);
+    mode("secret", 0o600);
+    mode("dir", 0o700);
+    symlink("/etc/passwd", repo.at("link")).unwrap();
+    symlink("nowhere\n", repo.at("dangling")).unwrap();
+    std::fs::create_dir_all(repo.at("empty/inner")).unwrap();
+    let (snapshot, outbox) = repo.snapshot().unwrap();
+    let files = outbox.files(&snapshot.commit.to_string());
+    let entry = |name: &[u8]| {
+        let (mode, content) = &files[name];
+        (mode.as_str(), content.as_slice())
+    };
+    assert_eq!(entry(b"\xff\xfe.txt"), ("100644", &b"bytes"[..]));
+    assert_eq!(entry(b"new\nline\"q.txt"), ("100644", &b"q"[..]));
+    assert_eq!(entry("é".repeat(127).as_bytes()), ("100644", &b"long"[..]));
+    assert_eq!(entry(b"run.sh"), ("100755", &b"#!/bin/sh\n"[..]));
+    assert_eq!(entry(b"link"), ("120000", &b"/etc/passwd"[..]));
+    assert_eq!(entry(b"dangling"), ("120000", &b"nowhere\n"[..]));
+    let manifest = snapshot.manifest;
+    let modes: Vec<_> = manifest.modes.into_iter().collect();
+    assert_eq!(
+        modes,
+        [("dir".to_owned(), 0o700), ("secret".to_owned(), 0o600)]
+    );
+    assert_eq!(manifest.empty_dirs, ["empty/inner"]);
+}
+
+#[test]
+fn index_flags_do_not_hide_edits() {
+    let repo = TestRepo::new();
+    repo.write("planned.txt", "content");
+    repo.git(&["add", "-N", "planned.txt"]);
+    repo.git(&["update-index", "--assume-unchanged", "a.txt"]);
+    repo.git(&["update-index", "--skip-worktree", "dir/b.txt"]);
+    repo.write("a.txt", "edited behind git\n");
+    repo.write("dir/b.txt", "edited too\n");
+    assert_eq!(repo.git(&["status", "--porcelain"]), " A planned.txt\n");
+    let (snapshot, outbox) = repo.snapshot().unwrap();
+    let flags = &snapshot.manifest.flags;
+    assert_eq!(flags.intent_to_add, ["planned.txt"]);
+    assert_eq!(flags.assume_unchanged, ["a.txt"]);
+    assert_eq!(flags.skip_worktree, ["dir/b.txt"]);
+    let text = |path| outbox.text(snapshot.commit, path).unwrap();
+    assert_eq!(text("a.txt"), "edited behind git\n");
+    assert_eq!(text("dir/b.txt"), "edited too\n");
+    assert_eq!(text("planned.txt"), "content");
+    assert_eq!(
+        outbox.text(outbox.state(&snapshot), "index/planned.txt"),
+        None
+    );
+}
+
+#[test]
+fn what_is_ignored_is_listed_and_kept_on_request() {
+    let repo = TestRepo::new();
+    repo.write(".gitignore", "data/\n*.log\n!keep.log\n.venv/\n");
+    repo.write("data/big.bin", "12345");
+    repo.write("data/deep/more.bin", "67890");
+    repo.write("x.log", "log");
+    repo.write("keep.log", "kept");
+    repo.write("env/.env", "secret");
+    repo.write(".git/info/exclude", "/env\n");
+    symlink("elsewhere", repo.at(".venv")).unwrap();
+    let (snapshot, outbox) = repo.snapshot().unwrap();
+    let expected = [
+        (LossKind::Ignored, "data/", 10),
+        (LossKind::Ignored, "env/", 6),
+        (LossKind::Ignored, "x.log", 3),
+    ];
+    assert_eq!(lost(&snapshot), expected);
+    assert_eq!(
+        outbox.text(snapshot.commit, "keep.log").as_deref(),
+        Some("kept")
+    );
+    // As git: `.venv/` is about directories, and a link is none.
+    assert_eq!(
+        outbox.text(snapshot.commit, ".venv").as_deref(),
+        Some("elsewhere")
+    );
+    assert!(repo.git(&["status", "--porcelain"]).contains("?? .venv\n"));
+
+    let options = SnapshotOptions {
+        keep: vec!["data/deep/".into(), "x.log".into()],
+        ..repo.options()
+    };
+    let (snapshot, outbox) = repo.snapshot_with(&options).unwrap();
+    assert_eq!(
+        outbox
+            .text(snapshot.commit, "data/deep/more.bin")
+            .as_deref(),
+        Some("67890")
+    );
+    assert_eq!(outbox.text(snapshot.commit, "data/big.bin"), None);
+    assert!(outbox.text(snapshot.commit, "x.log").is_some());
+    assert_eq!(lost(&snapshot)[0], (LossKind::Ignored, "data/big.bin", 5));
+
+    for bad in ["../x", "/etc", "a/../b", ".git/config", "", "%zz"] {
+        let options = SnapshotOptions {
+            keep: vec![bad.into()],
+            ..repo.options()
+        };
+        let error = repo.snapshot_with(&options).err().unwrap();
+        assert_eq!(error.code(), "InvalidArgument", "{bad}");
+    }
+}
+
+#[test]
+fn a_rule_that_hides_everything_does_not_hide_the_loss() {
+    let repo = TestRepo::new();
+    repo.write(".git/info/exclude", "*\n");
+    repo.write("work/result.txt", "all my work");
+    let (snapshot, _) = repo.snapshot().unwrap();
+    assert!(snapshot.saved);
+    assert_eq!(lost(&snapshot), [(LossKind::Ignored, "work/", 11)]);
+    repo.write("dir/more.txt", "beside a tracked file");
+    let (snapshot, _) = repo.snapshot().unwrap();
+    assert_eq!(lost(&snapshot)[0], (LossKind::Ignored, "dir/more.txt", 21));
+}
+
+#[test]
+fn special_files_are_lost_and_do_not_hang() {
+    let repo = TestRepo::new();
+    let fifo = |name: &str| {
+        let path = repo.at(name);
+        let done = std::process::Command::new("mkfifo")
+            .arg(path)
+            .status()
+            .unwrap();
+        assert!(done.success());
+    };
+    fifo("pipe");
+    fifo("dir/.gitattributes");
+    std::fs::remove_file(repo.at("a.txt")).unwrap();
+    fifo("a.txt");
+    repo.write("dir/b.txt", "changed\r\n");
+    let _socket = std::os::unix::net::UnixListener::bind(repo.at("sock")).unwrap();
+    let (snapshot, outbox) = repo.snapshot().unwrap();
+    let names: Vec<_> = lost(&snapshot)
+        .into_iter()
+        .map(|(kind, path, _)| (kind, path))
+        .collect();
+    let special = |name| (LossKind::SpecialFile, name);
+    let expected = ["a.txt", "dir/.gitattributes", "pipe", "sock"].map(special);
+    assert_eq!(names, expected);
+    assert_eq!(
+        outbox.text(snapshot.commit, "dir/b.txt").as_deref(),
+        Some("changed\r\n")
+    );
+    assert_eq!(outbox.text(snapshot.commit, "a.txt"), None);
+}
+
+#[test]
+fn what_git_calls_clean_is_clean() {
+    let repo = TestRepo::empty();
+    repo.write("crlf.txt", "a\r\nb\r\n");
+    repo.write("lf.txt", "a\nb\n");
+    repo.git(&["add", "-A"]);
+    repo.commit("crlf in the blob");
+    repo.write(
+        ".gitattributes",
+        "* text=auto\nwin.txt text eol=crlf\nid.txt ident\n",
+    );
+    repo.write("win.txt", "w\r\n");
+    repo.write("id.txt", "$Id: expanded $\n");
+    repo.git(&["add", ".gitattributes", "win.txt", "id.txt"]);
+    repo.commit("attributes");
+    repo.publish();
+    // Stale times make every file doubtful.
+    repo.write("crlf.txt", "a\r\nb\r\n");
+    repo.write("lf.txt", "a\r\nb\r\n");
+    repo.write("win.txt", "w\r\n");
+    let (snapshot, _) = repo.snapshot().unwrap();
+    assert!(snapshot.saved, "{snapshot:?}");
+    assert_eq!(repo.git(&["diff", "--stat"]), "");
+    repo.write("win.txt", "w2\r\n");
+    let (snapshot, outbox) = repo.snapshot().unwrap();
+    assert_eq!(
+        outbox.text(snapshot.commit, "win.txt").as_deref(),
+        Some("w2\r\n")
+    );
+    assert_eq!(
+        outbox.text(snapshot.commit, "lf.txt").as_deref(),
+        Some("a\nb\n")
+    );
+}
+
+#[test]
+fn nested_repositories_are_named_and_nothing_is_done() {
+    let repo = TestRepo::new();
+    repo.write("vendor/inner/file", "x");
+    git_in(&repo.at("vendor/inner"), &["init", "-q"]);
+    repo.write("other/f", "x");
+    git_in(&repo.at("other"), &["init", "-q"]);
+    repo.write("linked/.git", "gitdir: /elsewhere");
+    let error = repo.snapshot().err().unwrap();
+    assert!(
+        matches!(&error, RepoError::Nested(names) if names == &["linked", "other", "vendor/inner"])
+    );
+    repo.write(".git/info/exclude", "vendor\nother\nlinked\n");
+    let (snapshot, _) = repo.snapshot().unwrap();
+    assert_eq!(snapshot.loss.len(), 3);
+}
+
+#[test]
+fn a_submodule_counts_while_it_is_empty() {
+    let repo = TestRepo::new();
+    let head = repo.id("HEAD").to_string();
+    let entry = format!("160000,{head},sub");
+    repo.git(&["update-index", "--add", "--cacheinfo", &entry]);
+    repo.commit("with a submodule");
+    std::fs::create_dir(repo.at("sub")).unwrap();
+    repo.publish();
+    assert!(repo.snapshot().unwrap().0.saved);
+    repo.write("a.txt", "dirty\n");
+    let (snapshot, outbox) = repo.snapshot().unwrap();
+    let files = outbox.files(&snapshot.commit.to_string());
+    assert_eq!(files[&b"sub"[..]], ("160000".to_owned(), head.into_bytes()));
+    repo.write("sub/new.txt", "invisible to git status");
+    assert_eq!(repo.snapshot().err().unwrap().code(), "NestedRepository");
+}
+
+#[test]
+fn an_operation_under_way_is_refused_by_name() {
+    let in_progress = |repo: &TestRepo| match repo.snapshot() {
+        Err(RepoError::OperationInProgress(name)) => name,
+        other => panic!("{:?}", other.map(|(snapshot, _)| snapshot)),
+    };
+    let repo = TestRepo::new();
+    for (file, name) in [
+        ("MERGE_HEAD", "merge"),
+        ("CHERRY_PICK_HEAD", "cherry-pick"),
+        ("REVERT_HEAD", "revert"),
+        ("BISECT_LOG", "bisect"),
+    ] {
+        repo.write(&format!(".git/{file}"), &format!("{}\n", repo.id("HEAD")));
+        assert_eq!(in_progress(&repo), name);
+        std::fs::remove_file(repo.at(".git").join(file)).unwrap();
+    }
+    for (dir, name) in [
+        ("rebase-merge", "rebase"),
+        ("rebase-apply", "am"),
+        ("sequencer", "sequencer"),
+    ] {
+        std::fs::create_dir(repo.at(".git").join(dir)).unwrap();
+        assert_eq!(in_progress(&repo), name);
+        std::fs::remove_dir(repo.at(".git").join(dir)).unwrap();
+    }
+    // Conflicts of a stash leave no other mark than the index.
+    let id = repo.git(&["hash-object", "-w", "a.txt"]);
+    let lines = format!(
+        "0 {} 0\ta.txt\n100644 {} 1\ta.txt\n",
+        "0".repeat(40),
+        id.trim()
+    );
+    repo.write(".git/lines", &lines);
+    let status = std::process::Command::new("git")
+        .current_dir(repo.path())
+        .args(["update-index", "--index-info"])
+        .stdin(std::fs::File::open(repo.at(".git/lines")).unwrap())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert_eq!(in_progress(&repo), "unresolved conflicts");
+}
+
+#[test]
+fn names_that_no_git_takes_are_refused() {
+    for name in [".GIT/config", "dir/git~1", "x/.g\u{200c}it", "back\\slash"] {
+        let repo = TestRepo::new();
+        repo.write(name, "x");
+        assert_eq!(
+            repo.snapshot().err().unwrap().code(),
+            "UnsafePath",
+            "{name}"
+        );
+    }
+    let repo = TestRepo::new();
+    symlink("/etc/passwd", repo.at(".gitmodules")).unwrap();
+    assert_eq!(repo.snapshot().err().unwrap().code(), "UnsafePath");
+}
+
+#[test]
+fn limits_are_asked_before_bytes_are_read() {
+    let repo = TestRepo::new();
+    let file = std::fs::File::create(repo.at("sparse")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    let error = repo.snapshot().err().unwrap();
+    assert!(matches!(&error, RepoError::TooLarge(what) if what.contains("`sparse`")));
+    file.set_len(5).unwrap();
+    let mut options = repo.options();
+    options.limits.entries_max = 3;
+    assert_eq!(
+        repo.snapshot_with(&options).err().unwrap().code(),
+        "TooLarge"
+    );
+    options.limits.entries_max = 4;
+    assert!(repo.snapshot_with(&options).is_ok());
+
+    std::fs::create_dir_all(repo.at(&"d/".repeat(600))).unwrap();
+    assert_eq!(repo.snapshot().err().unwrap().code(), "TooLarge");
+}
+
+#[test]
+fn a_file_too_big_for_memory_is_streamed() {
+    let repo = TestRepo::new();
+    let file = std::fs::File::create(repo.at("big")).unwrap();
+    file.set_len((64 << 20) + 1).unwrap();
+    let (snapshot, outbox) = repo.snapshot().unwrap();
+    let size = outbox.git(&["cat-file", "-s", &format!("{}:big", snapshot.commit)]);
+    assert_eq!(size.trim(), ((64 << 20) + 1).to_string());
+}
+
+#[test]
+fn a_damaged_repository_is_an_error_and_not_a_half_snapshot() {
+    let repo = TestRepo::new();
+    repo.write("c.txt", "three\n");
+    repo.git(&["add", "-A"]);
+    repo.commit("second");
+    let id = repo.git(&["rev-parse", "HEAD:c.txt"]);
+    let object = repo.at(&format!(".git/objects/{}/{}", &id[..2], id[2..].trim()));
+    std::fs::remove_file(&object).unwrap();
+    assert_eq!(repo.snapshot().err().unwrap().code(), "MissingObject");
+    // Another object under its name.
+    let other = repo.git(&["rev-parse", "HEAD:a.txt"]);
+    let other = repo.at(&format!(
+        ".git/objects/{}/{}",
+        &other[..2],
+        other[2..].trim()
+    ));
+    std::fs::copy(other, &object).unwrap();
+    assert!(repo.snapshot().is_err());
+}
