@@ -1,7 +1,7 @@
 //! What wit-bindgen makes of `wit/`. Use the crate's own modules; this one is for the macro.
 
 wit_bindgen::generate!({
-    path: "wit",
+    path: "../wit",
     world: "full",
     additional_derives: [PartialEq, Eq],
     generate_all,

@@ -62,13 +62,11 @@ pub fn recover(settings: &mut Settings) -> Result<(), Error> {
             };
             git::restore(&origin, &full_name(branch), commit, lay)?
         }
-        (None, None) => {
-            let Some(commit) = &settings.commit else {
-                let reason = "missing, and there is no snapshot to recover from";
-                return Err(Error::invalid_metadata("commit", reason));
-            };
-            git::clone_at(&origin, settings.branch.as_deref(), commit)?
-        }
+        (None, None) => match &settings.commit {
+            Some(commit) => git::clone_at(&origin, settings.branch.as_deref(), commit)?,
+            // Suspend always notes a commit; documents of other hosts may lack it.
+            None => git::clone(&origin, settings.branch.as_deref())?,
+        },
         (Some(_), None) => {
             let reason = "missing, although `suspendBranch` is set";
             return Err(Error::invalid_metadata("suspendCommit", reason));

@@ -282,6 +282,18 @@ fn a_snapshot_that_is_gone_or_moved_is_an_error_and_not_the_base_branch() {
 }
 
 #[test]
+fn a_document_without_a_commit_comes_back_as_its_branch() {
+    let (host, ..) = start();
+    let mut settings = settings();
+    settings.branch = some("main");
+    recover(&mut settings).unwrap();
+    assert_eq!(settings.commit, some("base"));
+    assert!(
+        matches!(&host.git_calls()[..], [GitCall::Clone { branch, .. }] if *branch == some("main"))
+    );
+}
+
+#[test]
 fn recover_as_branch_is_an_option() {
     let (host, root, _) = start();
     let mut settings = settings();
