@@ -1,0 +1,41 @@
+//! The plugin runtime: components are loaded, checked, and called one fresh instance at a time.
+//!
+//! [`Runtime::start`] makes the engine and loads every component. A component is linked only with
+//! what it imports and its [`Grants`] give. Each call gets its own store with one preopened
+//! directory and limits on everything, and ends in a typed [`PluginError`] or a checked result.
+//! Nothing here knows the service.
+
+mod bindings;
+mod cache;
+mod call;
+mod capabilities;
+mod component;
+mod convert;
+mod engine;
+mod error;
+mod grants;
+mod inspect;
+mod load;
+mod load_error;
+mod registry;
+mod runtime;
+mod services;
+mod setup;
+mod state;
+mod stdio;
+#[cfg(test)]
+mod tests;
+mod text;
+mod verdict;
+mod wasi;
+
+pub use call::{CallContext, CallMode, Cancel, ProgressSink, Suspended};
+pub use engine::{EPOCH, PoolSize};
+pub use error::{GitFailure, LimitKind, PluginError, ProcessFailure};
+pub use grants::{GrantTable, Grants, Limits, ProcessGrant, RootAccess, epochs};
+pub use inspect::{COMPONENT_BYTES_MAX, Inspection, PACKAGE, VERSION, check_exports, inspect};
+pub use load::{LoadFailure, Sources, read};
+pub use load_error::{LoadError, Origin};
+pub use registry::{Action, Description, Plugin, Registry};
+pub use runtime::{Runtime, RuntimeConfig};
+pub use services::Services;

@@ -1,0 +1,180 @@
+//! What the host keeps for one call: the data of its store, dropped with it.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use warren_model::{DirName, HandlerType, ProjectId};
+use wasmtime::component::ResourceTable;
+use wasmtime::{ResourceLimiter, StoreContextMut, UpdateDeadline};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use super::capabilities::git::GitCall;
+use super::capabilities::log::LogCall;
+use super::capabilities::process::ProcessCall;
+use super::capabilities::progress::ProgressCall;
+use super::error::LimitKind;
+use super::grants::Limits;
+use super::stdio::Tail;
+
+/// Which call this is, for logs.
+#[derive(Debug, Clone)]
+pub(crate) struct Label {
+    pub(crate) handler: Option<HandlerType>,
+    pub(crate) plugin: Arc<str>,
+    pub(crate) project: Option<ProjectId>,
+    pub(crate) dir_name: Option<DirName>,
+}
+
+impl Label {
+    pub(crate) fn handler(&self) -> &str {
+        self.handler.as_ref().map_or("", HandlerType::as_str)
+    }
+
+    pub(crate) fn project(&self) -> &str {
+        self.project.as_ref().map_or("", ProjectId::as_str)
+    }
+
+    pub(crate) fn dir_name(&self) -> &str {
+        self.dir_name.as_ref().map_or("", DirName::as_str)
+    }
+}
+
+/// Data of a store.
+pub(crate) struct CallState {
+    pub(crate) label: Label,
+    pub(crate) wasi: WasiCtx,
+    pub(crate) table: ResourceTable,
+    pub(crate) meter: Meter,
+    pub(crate) stdout: Tail,
+    pub(crate) stderr: Tail,
+    pub(crate) log: LogCall,
+    pub(crate) progress: ProgressCall,
+    pub(crate) git: Option<GitCall>,
+    pub(crate) process: Option<ProcessCall>,
+    /// Held by host work on other threads; the call has ended when all clones are gone.
+    pub(crate) jobs: mpsc::Sender<()>,
+    pub(crate) refused_paths: u32,
+}
+
+impl CallState {
+    /// Logs a path that was not opened; a guest that tries many is told about once a while.
+    pub(crate) fn report_refused_path(&mut self, path: &str) {
+        self.refused_paths = self.refused_paths.saturating_add(1);
+        if self.refused_paths.is_power_of_two() {
+            tracing::warn!(
+                plugin = &*self.label.plugin,
+                handler = self.label.handler(),
+                project = self.label.project(),
+                dir_name = self.label.dir_name(),
+                path,
+                times = self.refused_paths,
+                "a path was refused: it leaves the rootdir, is no file or may not be written"
+            );
+        }
+    }
+}
+
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+/// Counts what a guest uses, and remembers the limit that it ran into: the guest itself often
+/// only says "unreachable".
+#[derive(Debug)]
+pub(crate) struct Meter {
+    memory_max: usize,
+    memory: usize,
+    tables_max: usize,
+    tables: usize,
+    instances: usize,
+    epochs_left: u64,
+    pub(crate) hit: Option<LimitKind>,
+}
+
+impl Meter {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            memory_max: limits.memory_bytes,
+            memory: 0,
+            tables_max: limits.table_elements,
+            tables: 0,
+            instances: limits.instances,
+            epochs_left: limits.cpu_epochs,
+            hit: None,
+        }
+    }
+}
+
+/// A guest passed its CPU limit.
+#[derive(Debug, thiserror::Error)]
+#[error("the limit of CPU time was passed")]
+struct CpuLimit;
+
+/// Runs when guest code meets a new epoch: counts it and lets other tasks run.
+pub(crate) fn on_epoch(mut store: StoreContextMut<'_, CallState>) -> wasmtime::Result<UpdateDeadline> {
+    let meter = &mut store.data_mut().meter;
+    if meter.epochs_left == 0 {
+        meter.hit = Some(LimitKind::Cpu);
+        return Err(CpuLimit.into());
+    }
+    meter.epochs_left -= 1;
+    Ok(UpdateDeadline::YieldCustom(
+        1,
+        Box::pin(tokio::task::yield_now()),
+    ))
+}
+
+impl ResourceLimiter for Meter {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let total = self.memory.saturating_add(desired.saturating_sub(current));
+        if total > self.memory_max {
+            self.hit = Some(LimitKind::Memory);
+            return Ok(false);
+        }
+        self.memory = total;
+        Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        tracing::debug!(%error, "a guest's memory did not grow");
+        self.hit = Some(LimitKind::Memory);
+        Ok(())
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let total = self.tables.saturating_add(desired.saturating_sub(current));
+        if total > self.tables_max {
+            self.hit = Some(LimitKind::Table);
+            return Ok(false);
+        }
+        self.tables = total;
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        self.instances
+    }
+
+    fn tables(&self) -> usize {
+        self.instances
+    }
+
+    fn memories(&self) -> usize {
+        self.instances
+    }
+}
