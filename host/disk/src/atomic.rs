@@ -41,7 +41,7 @@ pub fn write(dir: &Dir, name: &str, bytes: &[u8], durable: Durable) -> io::Resul
 /// Puts `bytes` under `name` if nothing has that name yet; mode 0600.
 ///
 /// # Errors
-/// `AlreadyExists` when something has; else as [`write`].
+/// `AlreadyExists` when something has; else as [`write()`].
 pub fn create_new(dir: &Dir, name: &str, bytes: &[u8], durable: Durable) -> io::Result<()> {
     place(dir, name, bytes, durable, |temp| {
         match rustix::fs::renameat_with(dir, temp, dir, name, RenameFlags::NOREPLACE) {

@@ -140,7 +140,7 @@ pub(crate) fn open_at<P: rustix::path::Arg + Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{open, scratch};
+    use crate::testing::{Stop, open, scratch};
     use rustix::fs::{CWD, RenameFlags};
     use std::fs;
     use std::io::{Read as _, Write as _};
@@ -305,6 +305,7 @@ mod tests {
                     rustix::fs::renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).unwrap();
                 }
             });
+            let _stop = Stop(&stop);
             for i in 0..20_000 {
                 let name = format!("d/new{i}");
                 made += u32::from(create_file(&dir, path(&name), 0o600).is_ok());
@@ -314,7 +315,6 @@ mod tests {
                     assert_eq!(text, "mine");
                 }
             }
-            stop.store(true, Ordering::Relaxed);
         });
         assert_eq!(fs::read_dir(tmp.path().join("out")).unwrap().count(), 1);
         assert!(made > 0);

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
 /// Tells a test that runs in a process of its own where to work.
@@ -68,6 +69,15 @@ pub(crate) fn child(test: &str, place: &Path) -> Command {
 /// Where the test of a child works; nothing when nobody sent it.
 pub(crate) fn place() -> Option<PathBuf> {
     std::env::var_os(PLACE).map(PathBuf::from)
+}
+
+/// Tells a thread to stop, also when the test fails.
+pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// A mount that ends with the test.
