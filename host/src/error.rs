@@ -116,7 +116,9 @@ pub enum Error {
     #[error("the project's folder holds content that no Descriptor knows: {}", .0.join(", "))]
     OrphanedContent(Vec<String>),
     /// The disk is full to the hard limit.
-    #[error("{resource} of the workspace disk are {used_percent} % used; the hard limit is {limit_percent} %")]
+    #[error(
+        "{resource} of the workspace disk are {used_percent} % used; the hard limit is {limit_percent} %"
+    )]
     WorkspaceQuotaExceeded {
         /// `bytes` or `inodes`.
         resource: &'static str,
@@ -126,8 +128,14 @@ pub enum Error {
         limit_percent: u8,
     },
     /// Several RootDirs of one operation failed; nothing was changed.
-    #[error("{} RootDirs failed; nothing was changed", .0.len())]
-    Several(#[source] FirstOf, Vec<Self>),
+    #[error("{} RootDirs failed; nothing was changed", .errors.len())]
+    Several {
+        /// What the errors say, in one line.
+        #[source]
+        source: Messages,
+        /// The errors.
+        errors: Vec<Self>,
+    },
     /// A RootDir could not be deleted whole.
     #[error("cannot delete RootDir `{dir_name}`")]
     Delete {
@@ -157,9 +165,6 @@ pub enum Error {
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The plugins could not be loaded.
-    #[error("cannot load the plugins")]
-    Plugins(#[source] Box<PluginError>),
     /// File work failed.
     #[error("cannot {doing}")]
     Io {
@@ -171,12 +176,10 @@ pub enum Error {
     },
 }
 
-/// The first of several errors, as their source.
+/// What several errors say, as their common source.
 #[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct FirstOf {
-    message: String,
-}
+#[error("{0}")]
+pub struct Messages(String);
 
 fn status_text(status: WorkspaceStatus) -> &'static str {
     match status {
@@ -199,7 +202,10 @@ impl Error {
             .map(|error| crate::error::chain(error))
             .collect::<Vec<_>>()
             .join("; ");
-        Self::Several(FirstOf { message }, errors)
+        Self::Several {
+            source: Messages(message),
+            errors,
+        }
     }
 
     pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
@@ -214,7 +220,7 @@ impl Error {
             Self::InvalidMetadata(_) => "InvalidMetadata",
             Self::InvalidArgument { .. } => "InvalidArgument",
             Self::UnknownHandler(_) => "UnknownHandler",
-            Self::Handler { source, .. } | Self::Plugins(source) => source.code(),
+            Self::Handler { source, .. } => source.code(),
             Self::WorkspaceNotFound(_) => "WorkspaceNotFound",
             Self::WorkspaceDisposed(_) => "WorkspaceDisposed",
             Self::WorkspaceNotRunning { .. } => "WorkspaceNotRunning",
@@ -225,7 +231,7 @@ impl Error {
             Self::Damaged { .. } => "DescriptorDamaged",
             Self::OrphanedContent(_) => "OrphanedContent",
             Self::WorkspaceQuotaExceeded { .. } => "WorkspaceQuotaExceeded",
-            Self::Several(_, errors) => errors.first().map_or("Several", Self::code),
+            Self::Several { errors, .. } => errors.first().map_or("Several", Self::code),
             Self::Delete { .. } | Self::DeleteStranger { .. } => "DeleteIncomplete",
             Self::PersistenceOverlap { .. } => "PersistenceOverlap",
             Self::Store(error) => error.code(),
@@ -236,9 +242,9 @@ impl Error {
     /// What the user can do next, printed as `hint: …`.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Handler { source, .. } | Self::Plugins(source) => return source.hint(),
+            Self::Handler { source, .. } => return source.hint(),
             Self::Store(error) => return error.hint(),
-            Self::Several(_, errors) => return errors.first().and_then(Self::hint),
+            Self::Several { errors, .. } => return errors.first().and_then(Self::hint),
             Self::UnknownHandler(_) => "`warren plugin list` shows the types of this host",
             Self::WorkspaceNotFound(_) => "`warren workspace init` makes it",
             Self::WorkspaceDisposed(_) => "`warren workspace init` starts a fresh one",
@@ -258,7 +264,9 @@ impl Error {
             Self::WorkspaceQuotaExceeded { .. } => {
                 "suspend or dispose of what is not needed; `warren quota` shows the disk"
             }
-            Self::Delete { .. } | Self::DeleteStranger { .. } => "mend the cause and dispose of it again; its Descriptor is kept",
+            Self::Delete { .. } | Self::DeleteStranger { .. } => {
+                "mend the cause and dispose of it again; its Descriptor is kept"
+            }
             Self::PersistenceOverlap { .. } => "choose two directories beside each other",
             _ => return None,
         };

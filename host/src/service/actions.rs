@@ -43,6 +43,7 @@ impl Service {
             arguments.insert("pythonPath".into(), Value::from(python));
         }
         let arguments = Metadata::new(arguments)?;
-        self.perform(key, dir_name, "rebuild-venv", &arguments).await
+        self.perform(key, dir_name, "rebuild-venv", &arguments)
+            .await
     }
 }

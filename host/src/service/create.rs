@@ -83,7 +83,10 @@ impl Service {
         let _lock = self.inner.locks.shared(key).await?;
         let folder = self.running(key).await?;
         self.check_quota()?;
-        let hint = spec.label.clone().or_else(|| plugin.default_label());
+        let hint = spec
+            .label
+            .clone()
+            .or_else(|| plugin.description().default_label.clone());
         let draft = Descriptor {
             tenant: key.tenant.clone(),
             project_id: key.project.clone(),
@@ -98,8 +101,8 @@ impl Service {
             metadata: spec.metadata,
             state: RootState::Initializing,
             handler: Some(HandlerRef {
-                digest: plugin.digest().to_owned(),
-                version: plugin.version().to_owned(),
+                digest: plugin.inspection().digest.clone(),
+                version: plugin.description().version.clone(),
             }),
             recovered_generation: None,
             extra: serde_json::Map::new(),

@@ -50,7 +50,11 @@ impl Service {
             folder.put_workspace_file(WorkspaceStatus::Disposed, None, record.created_at)?;
         }
         let record = self.commit_dispose(key, &record).await?;
-        let disposed = listing.descriptors.iter().map(|d| d.dir_name.clone()).collect();
+        let disposed = listing
+            .descriptors
+            .iter()
+            .map(|d| d.dir_name.clone())
+            .collect();
         if let Some(folder) = settled.folder {
             self.finish_delete(key, &record, folder).await?;
         }
@@ -85,8 +89,16 @@ impl Service {
     }
 
     /// Lets every handler close its RootDir; one that fails stops the dispose unless forced.
-    async fn close_all(&self, folder: &Folder, listing: &Listing, force: bool) -> Result<(), Error> {
-        let ready = listing.descriptors.iter().filter(|d| d.state == RootState::Ready);
+    async fn close_all(
+        &self,
+        folder: &Folder,
+        listing: &Listing,
+        force: bool,
+    ) -> Result<(), Error> {
+        let ready = listing
+            .descriptors
+            .iter()
+            .filter(|d| d.state == RootState::Ready);
         let errors: Vec<Error> = stream::iter(ready)
             .map(|descriptor| self.close(folder, descriptor))
             .buffered(PARALLEL)
@@ -95,7 +107,10 @@ impl Service {
             .await;
         if errors.is_empty() || force {
             for error in &errors {
-                tracing::warn!(error = crate::error::chain(error), "disposed of all the same");
+                tracing::warn!(
+                    error = crate::error::chain(error),
+                    "disposed of all the same"
+                );
             }
             return Ok(());
         }
@@ -117,7 +132,9 @@ impl Service {
         let _root = self.inner.locks.root(key, dir_name).await?;
         let descriptor = match folder.descriptor(dir_name) {
             Err(error @ Error::Damaged { .. }) if !options.force => return Err(error),
-            Err(Error::Damaged { .. }) => return self.dispose_damaged(folder, dir_name, options).await,
+            Err(Error::Damaged { .. }) => {
+                return self.dispose_damaged(folder, dir_name, options).await;
+            }
             other => other?,
         };
         if options.dry_run {
@@ -180,7 +197,10 @@ impl Service {
         let (gone, kept): (Vec<_>, Vec<_>) =
             snapshots.into_iter().partition(|s| s.dir_name == *dir_name);
         let change = Change {
-            remove: gone.into_iter().map(|s| (s.dir_name, s.generation)).collect(),
+            remove: gone
+                .into_iter()
+                .map(|s| (s.dir_name, s.generation))
+                .collect(),
             ..Change::default()
         };
         let mut next = record.clone();
@@ -188,7 +208,10 @@ impl Service {
         next.suspend = next
             .suspend
             .filter(|suspend| !kept.is_empty() || suspend.state != SuspendState::Partial);
-        self.inner.store.change(Some(&record), &next, change).await?;
+        self.inner
+            .store
+            .change(Some(&record), &next, change)
+            .await?;
         Ok(())
     }
 
@@ -218,7 +241,10 @@ impl Service {
                 report.kept.push(descriptor.dir_name);
                 continue;
             }
-            match self.dispose_root_dir(key, &descriptor.dir_name, options).await {
+            match self
+                .dispose_root_dir(key, &descriptor.dir_name, options)
+                .await
+            {
                 Ok(one) => {
                     report.disposed.extend(one.disposed);
                     report.lost.extend(one.lost);

@@ -48,7 +48,11 @@ pub(super) struct Damage {
 
 impl Folder {
     /// Opens the folder of a Project and checks that it belongs to it; none: there is no folder.
-    pub(super) fn open(root: &Dir, root_path: &Path, key: &ProjectKey) -> Result<Option<Self>, Error> {
+    pub(super) fn open(
+        root: &Dir,
+        root_path: &Path,
+        key: &ProjectKey,
+    ) -> Result<Option<Self>, Error> {
         let name = project_folder(&key.project);
         match beneath::open_dir(root, Path::new(&name)) {
             Ok(dir) => Ok(Some(Self {
@@ -58,15 +62,23 @@ impl Folder {
                 dir: dir.into(),
             })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io(format!("open the folder of project `{key}`"))(error)),
+            Err(error) => Err(Error::io(format!("open the folder of project `{key}`"))(
+                error,
+            )),
         }
     }
 
     /// Opens the folder, making it when it is missing.
-    pub(super) fn open_or_create(root: &Dir, root_path: &Path, key: &ProjectKey) -> Result<Self, Error> {
+    pub(super) fn open_or_create(
+        root: &Dir,
+        root_path: &Path,
+        key: &ProjectKey,
+    ) -> Result<Self, Error> {
         match root.create_dir(project_folder(&key.project)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(Error::io(format!("make the folder of project `{key}`"))(error));
+                return Err(Error::io(format!("make the folder of project `{key}`"))(
+                    error,
+                ));
             }
             _ => {}
         }
@@ -130,10 +142,16 @@ impl Folder {
 
     /// Sets a damaged `workspace.json` aside under another name, so that it can be written anew.
     pub(super) fn quarantine_workspace_file(&self) -> Result<String, Error> {
-        let aside = format!(".workspace.json.damaged-{}", Timestamp::now().as_millisecond());
+        let aside = format!(
+            ".workspace.json.damaged-{}",
+            Timestamp::now().as_millisecond()
+        );
         self.dir
             .rename(WORKSPACE_FILE, &self.dir, &aside)
-            .map_err(Error::io(format!("set `{}/{WORKSPACE_FILE}` aside", self.name)))?;
+            .map_err(Error::io(format!(
+                "set `{}/{WORKSPACE_FILE}` aside",
+                self.name
+            )))?;
         Ok(aside)
     }
 
@@ -189,15 +207,28 @@ impl Folder {
             }
         }
         let known = |name: &String| {
-            listing.descriptors.iter().any(|d| d.dir_name.as_str() == name)
-                || listing.damaged.iter().any(|d| d.file.strip_suffix(".json") == Some(name))
+            listing
+                .descriptors
+                .iter()
+                .any(|d| d.dir_name.as_str() == name)
+                || listing
+                    .damaged
+                    .iter()
+                    .any(|d| d.file.strip_suffix(".json") == Some(name))
         };
         let strangers: Vec<String> = folders.into_iter().filter(|name| !known(name)).collect();
-        listing.orphans.extend(strangers.iter().map(|name| text::escape(name.as_bytes())));
+        listing
+            .orphans
+            .extend(strangers.iter().map(|name| text::escape(name.as_bytes())));
         Ok(listing)
     }
 
-    fn list_descriptor(&self, file: &str, dir_name: &DirName, listing: &mut Listing) -> Result<(), Error> {
+    fn list_descriptor(
+        &self,
+        file: &str,
+        dir_name: &DirName,
+        listing: &mut Listing,
+    ) -> Result<(), Error> {
         let found = match self.read(file) {
             Ok(Some(bytes)) => self.parse_descriptor(dir_name, &bytes),
             // Disposed of since the folder was listed.
@@ -222,7 +253,11 @@ impl Folder {
         for entry in self.dir.entries().map_err(Error::io(doing()))? {
             let name = entry.map_err(Error::io(doing()))?.file_name();
             let Some(name) = name.to_str() else { continue };
-            if let Ok(name) = name.strip_suffix(".json").unwrap_or(name).parse::<DirName>() {
+            if let Ok(name) = name
+                .strip_suffix(".json")
+                .unwrap_or(name)
+                .parse::<DirName>()
+            {
                 taken.push(name.folded());
             }
         }
@@ -290,7 +325,10 @@ impl Folder {
         }
         for name in &listing.orphans {
             // A name that is not UTF-8 stays: it is reported as left behind.
-            if let Some(name) = text::unescape(name).ok().and_then(|n| String::from_utf8(n).ok()) {
+            if let Some(name) = text::unescape(name)
+                .ok()
+                .and_then(|n| String::from_utf8(n).ok())
+            {
                 gone(&name)?;
             }
         }
@@ -327,8 +365,10 @@ impl Folder {
             }
         }
         self.remove_file(WORKSPACE_FILE)?;
-        root.remove_dir(&self.name)
-            .map_err(Error::io(format!("remove the folder of project `{}`", self.key)))?;
+        root.remove_dir(&self.name).map_err(Error::io(format!(
+            "remove the folder of project `{}`",
+            self.key
+        )))?;
         Ok(Vec::new())
     }
 

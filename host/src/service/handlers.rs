@@ -7,7 +7,7 @@ use warren_model::{Descriptor, HandlerType, Metadata};
 use super::folder::Folder;
 use super::{Progress, Service};
 use crate::error::{Error, Step};
-use crate::plugin::{CallContext, CallMode, Plugin, PluginError, Suspended};
+use crate::plugin::{CallContext, CallMode, Cancel, Plugin, PluginError, Suspended};
 
 /// Whether a call may change anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,11 @@ impl Service {
         let context = self.context(folder, descriptor, Mode::Real)?;
         let runtime = &self.inner.runtime;
         let filled = match step {
-            Step::Recover => runtime.recover(&plugin, context, &descriptor.metadata).await,
+            Step::Recover => {
+                runtime
+                    .recover(&plugin, context, &descriptor.metadata)
+                    .await
+            }
             _ => runtime.init(&plugin, context, &descriptor.metadata).await,
         };
         filled.map_err(|error| handler_error(descriptor, step, error))
@@ -61,7 +65,11 @@ impl Service {
     }
 
     /// Lets the handler of a RootDir close it.
-    pub(super) async fn close(&self, folder: &Folder, descriptor: &Descriptor) -> Result<(), Error> {
+    pub(super) async fn close(
+        &self,
+        folder: &Folder,
+        descriptor: &Descriptor,
+    ) -> Result<(), Error> {
         let plugin = self.plugin(&descriptor.handler_type)?;
         let context = self.context(folder, descriptor, Mode::Real)?;
         self.inner
@@ -106,6 +114,8 @@ impl Service {
                 Mode::Real => CallMode::ReadWrite,
                 Mode::DryRun => CallMode::DryRun,
             },
+            deadline: None,
+            cancel: Cancel::default(),
             dir_name: dir_name.clone(),
             progress: Arc::new(move |stage: &str, done, total| {
                 sink(Progress {

@@ -37,7 +37,8 @@ impl Service {
                 record
             }
             Some(record) if record.status == WorkspaceStatus::Disposed => {
-                self.flip(&record, |next| next.status = WorkspaceStatus::Init).await?
+                self.flip(&record, |next| next.status = WorkspaceStatus::Init)
+                    .await?
             }
             Some(record) => record,
         };
@@ -62,11 +63,15 @@ impl Service {
             Some(folder) => folder,
             None => Folder::open_or_create(&self.inner.root, &self.inner.root_path, key)?,
         };
-        if folder.workspace_file()?.is_none_or(|file| file.status != WorkspaceStatus::Running) {
+        if folder
+            .workspace_file()?
+            .is_none_or(|file| file.status != WorkspaceStatus::Running)
+        {
             folder.put_workspace_file(WorkspaceStatus::Running, None, record.created_at)?;
         }
         if record.status != WorkspaceStatus::Running {
-            self.flip(record, |next| next.status = WorkspaceStatus::Running).await?;
+            self.flip(record, |next| next.status = WorkspaceStatus::Running)
+                .await?;
         }
         Ok(())
     }

@@ -39,8 +39,10 @@ impl Locks {
     /// For operations on the Workspace as a whole.
     pub(super) async fn exclusive(&self, key: &ProjectKey) -> Result<Lock, Error> {
         let name = format!("{}.lock", stem(key));
-        self.wait(key.to_string(), move |dir| Lock::exclusive(dir, &name, WAIT))
-            .await
+        self.wait(key.to_string(), move |dir| {
+            Lock::exclusive(dir, &name, WAIT)
+        })
+        .await
     }
 
     /// The exclusive lock, if nobody is at work.
@@ -52,22 +54,28 @@ impl Locks {
     /// While a name is chosen.
     pub(super) async fn names(&self, key: &ProjectKey) -> Result<Lock, Error> {
         let name = format!("{}.names", stem(key));
-        self.wait(key.to_string(), move |dir| Lock::exclusive(dir, &name, WAIT))
-            .await
+        self.wait(key.to_string(), move |dir| {
+            Lock::exclusive(dir, &name, WAIT)
+        })
+        .await
     }
 
     /// While a creator's temp RootDir is looked for or made.
     pub(super) async fn temp(&self, key: &ProjectKey) -> Result<Lock, Error> {
         let name = format!("{}.temp", stem(key));
-        self.wait(key.to_string(), move |dir| Lock::exclusive(dir, &name, WAIT))
-            .await
+        self.wait(key.to_string(), move |dir| {
+            Lock::exclusive(dir, &name, WAIT)
+        })
+        .await
     }
 
     /// While one RootDir is acted on or disposed of.
     pub(super) async fn root(&self, key: &ProjectKey, dir_name: &DirName) -> Result<Lock, Error> {
         let name = format!("{}.{}", stem(key), &hash(&[dir_name.as_str()])[..16]);
-        self.wait(dir_name.to_string(), move |dir| Lock::exclusive(dir, &name, WAIT))
-            .await
+        self.wait(dir_name.to_string(), move |dir| {
+            Lock::exclusive(dir, &name, WAIT)
+        })
+        .await
     }
 
     async fn wait(

@@ -141,7 +141,11 @@ impl Service {
     /// The folder of a Workspace that is in use. For callers that hold the Project's lock.
     async fn running(&self, key: &ProjectKey) -> Result<Folder, Error> {
         let folder = self.folder(key)?;
-        let file = folder.as_ref().map(Folder::workspace_file).transpose()?.flatten();
+        let file = folder
+            .as_ref()
+            .map(Folder::workspace_file)
+            .transpose()?
+            .flatten();
         match (folder, file) {
             (Some(folder), Some(file)) if file.status == WorkspaceStatus::Running => Ok(folder),
             (Some(_), Some(file)) => Err(Error::WorkspaceNotRunning {
@@ -223,8 +227,10 @@ fn directories(root: &Path, state: &Path) -> Result<(PathBuf, PathBuf), Error> {
     if overlap(&root, &state) {
         return Err(refused(&root, &state));
     }
-    std::fs::create_dir_all(&root)
-        .map_err(Error::io(format!("make the workspace root `{}`", root.display())))?;
+    std::fs::create_dir_all(&root).map_err(Error::io(format!(
+        "make the workspace root `{}`",
+        root.display()
+    )))?;
     make_private(&state)?;
     let canonical = |path: &Path| {
         path.canonicalize()

@@ -40,7 +40,8 @@ impl Service {
         let record = if record.status == WorkspaceStatus::Recovering {
             record
         } else {
-            self.flip(&record, |next| next.status = WorkspaceStatus::Recovering).await?
+            self.flip(&record, |next| next.status = WorkspaceStatus::Recovering)
+                .await?
         };
         let folder = Folder::open_or_create(&self.inner.root, &self.inner.root_path, key)?;
         folder.put_workspace_file(WorkspaceStatus::Recovering, None, record.created_at)?;
@@ -151,8 +152,8 @@ impl Service {
             metadata,
             state: RootState::Ready,
             handler: Some(HandlerRef {
-                digest: plugin.digest().to_owned(),
-                version: plugin.version().to_owned(),
+                digest: plugin.inspection().digest.clone(),
+                version: plugin.description().version.clone(),
             }),
             recovered_generation: Some(generation),
             ..placeholder

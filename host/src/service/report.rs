@@ -202,7 +202,8 @@ impl LostRoot {
                 } else if suspended.receipts.is_empty() {
                     lost.reason = Some("its handler keeps nothing".into());
                 } else {
-                    lost.reason = Some("it holds work that no remote has; suspend would save it".into());
+                    lost.reason =
+                        Some("it holds work that no remote has; suspend would save it".into());
                 }
             }
         }

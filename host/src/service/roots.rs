@@ -34,7 +34,9 @@ impl Service {
         missing_handlers.sort();
         missing_handlers.dedup();
         Ok(RootDirs {
-            next: more.then(|| items.last().map(|d| d.dir_name.to_string())).flatten(),
+            next: more
+                .then(|| items.last().map(|d| d.dir_name.to_string()))
+                .flatten(),
             items,
             damaged: listing
                 .damaged
@@ -50,7 +52,11 @@ impl Service {
     }
 
     /// One RootDir, in whatever state.
-    pub async fn get_root_dir(&self, key: &ProjectKey, dir_name: &DirName) -> Result<Descriptor, Error> {
+    pub async fn get_root_dir(
+        &self,
+        key: &ProjectKey,
+        dir_name: &DirName,
+    ) -> Result<Descriptor, Error> {
         self.running(key).await?.descriptor(dir_name)
     }
 

@@ -50,12 +50,17 @@ impl Service {
                 folder,
             });
         }
-        if matches!(record.status, WorkspaceStatus::Init | WorkspaceStatus::Disposed)
-            && file.status == WorkspaceStatus::Running
+        if matches!(
+            record.status,
+            WorkspaceStatus::Init | WorkspaceStatus::Disposed
+        ) && file.status == WorkspaceStatus::Running
         {
             let listing = folder.list()?;
-            let mut names: Vec<String> =
-                listing.descriptors.iter().map(|d| d.dir_name.to_string()).collect();
+            let mut names: Vec<String> = listing
+                .descriptors
+                .iter()
+                .map(|d| d.dir_name.to_string())
+                .collect();
             names.extend(listing.orphans);
             if !names.is_empty() {
                 // The record says that nothing is on disk, the folder that it is in use: neither
@@ -124,7 +129,11 @@ impl Service {
     }
 
     /// Takes over a Workspace that the store has forgotten: the folder is the truth.
-    async fn adopt(&self, key: &ProjectKey, file: &WorkspaceFile) -> Result<WorkspaceRecord, Error> {
+    async fn adopt(
+        &self,
+        key: &ProjectKey,
+        file: &WorkspaceFile,
+    ) -> Result<WorkspaceRecord, Error> {
         let mut record = fresh_record(key, WorkspaceStatus::Running);
         record.created_at = file.created_at;
         self.inner.store.put_workspace(None, &record).await?;

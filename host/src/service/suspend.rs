@@ -22,7 +22,11 @@ impl Service {
     ///
     /// With `dry_run` nothing is changed, here or on any remote; the report says what would be
     /// kept and what would be lost.
-    pub async fn suspend_all(&self, key: &ProjectKey, dry_run: bool) -> Result<SuspendReport, Error> {
+    pub async fn suspend_all(
+        &self,
+        key: &ProjectKey,
+        dry_run: bool,
+    ) -> Result<SuspendReport, Error> {
         let _lock = self.inner.locks.exclusive(key).await?;
         let settled = self.settle(key).await?;
         let (record, folder) = match (settled.record, settled.folder) {
@@ -49,7 +53,9 @@ impl Service {
         for (descriptor, saved) in self.save(folder, roots, Mode::DryRun).await {
             match saved {
                 Ok(saved) => report.roots.push(reported(&descriptor, saved)),
-                Err(error) => report.failed.push(RootFailure::new(&descriptor.dir_name, &error)),
+                Err(error) => report
+                    .failed
+                    .push(RootFailure::new(&descriptor.dir_name, &error)),
             }
         }
         report
@@ -85,11 +91,18 @@ impl Service {
             return Err(Error::of(errors));
         }
         // From here on nothing is made in the folder, whatever happens to this host.
-        folder.put_workspace_file(WorkspaceStatus::Suspending, Some(generation), record.created_at)?;
+        folder.put_workspace_file(
+            WorkspaceStatus::Suspending,
+            Some(generation),
+            record.created_at,
+        )?;
         if let Err(error) = self.commit(key, &pending, generation, &saved).await {
             // The store may have done it all the same: what it says now decides.
             let settled = self.settle(key).await?;
-            if settled.record.is_none_or(|record| record.committed < generation) {
+            if settled
+                .record
+                .is_none_or(|record| record.committed < generation)
+            {
                 return Err(error);
             }
         }
@@ -130,7 +143,10 @@ impl Service {
             })
             .await;
         if let Err(error) = flipped {
-            tracing::warn!(error = crate::error::chain(&error), "cannot set the workspace running again");
+            tracing::warn!(
+                error = crate::error::chain(&error),
+                "cannot set the workspace running again"
+            );
         }
     }
 
@@ -169,10 +185,12 @@ impl Service {
                 extra: serde_json::Map::new(),
             });
         }
-        change.insert.extend(waiting.into_iter().map(|mut snapshot| {
-            snapshot.generation = generation;
-            snapshot
-        }));
+        change
+            .insert
+            .extend(waiting.into_iter().map(|mut snapshot| {
+                snapshot.generation = generation;
+                snapshot
+            }));
         let mut next = pending.clone();
         next.status = WorkspaceStatus::Init;
         next.generation = pending.generation + 1;
@@ -181,7 +199,10 @@ impl Service {
             generation,
             state: SuspendState::Committed,
         });
-        self.inner.store.change(Some(pending), &next, change).await?;
+        self.inner
+            .store
+            .change(Some(pending), &next, change)
+            .await?;
         tracing::info!(project = %key, generation, "suspend committed");
         Ok(())
     }

@@ -75,8 +75,10 @@ impl Service {
         prefix: &str,
         suffix: &str,
     ) -> Result<TempEntry, Error> {
-        self.create_temp(key, creator, prefix, suffix, |root, name| root.create_dir(name))
-            .await
+        self.create_temp(key, creator, prefix, suffix, |root, name| {
+            root.create_dir(name)
+        })
+        .await
     }
 
     async fn create_temp(
@@ -124,7 +126,15 @@ mod tests {
 
     #[test]
     fn a_part_is_no_path() {
-        for bad in ["../x", "a/b", "a\\b", "a\0", "-rf", ".hidden", &"x".repeat(65)] {
+        for bad in [
+            "../x",
+            "a/b",
+            "a\\b",
+            "a\0",
+            "-rf",
+            ".hidden",
+            &"x".repeat(65),
+        ] {
             assert!(check_part("prefix", bad).is_err(), "{bad:?}");
         }
         assert!(check_part("suffix", ".json").is_ok());

@@ -41,7 +41,11 @@ impl Service {
     }
 
     /// Leaves a creator without a working directory.
-    pub async fn clear_working_dir(&self, key: &ProjectKey, creator: &CreatorId) -> Result<(), Error> {
+    pub async fn clear_working_dir(
+        &self,
+        key: &ProjectKey,
+        creator: &CreatorId,
+    ) -> Result<(), Error> {
         let _lock = self.inner.locks.shared(key).await?;
         self.running(key).await?;
         Ok(self.inner.store.set_working_dir(key, creator, None).await?)

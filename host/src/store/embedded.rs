@@ -100,10 +100,7 @@ impl EmbeddedStore {
                 Err(error) => return Err(failed(error)),
             };
             let start = after.as_deref().unwrap_or("");
-            for row in table
-                .range((tenant.as_str(), start)..)
-                .map_err(failed)?
-            {
+            for row in table.range((tenant.as_str(), start)..).map_err(failed)? {
                 let (key, value) = row.map_err(failed)?;
                 let (row_tenant, project) = key.value();
                 if row_tenant != tenant {

@@ -2,7 +2,7 @@
 
 mod embedded;
 
-pub use embedded::EmbeddedStore;
+pub use embedded::{Change, EmbeddedStore};
 
 use warren_model::{ProjectId, TenantId};
 

@@ -1,0 +1,20 @@
+//! Behaviour through the public face: the program `warren`, real git, real Python.
+
+mod git_faults;
+mod git_round_trip;
+mod names;
+mod world;
+
+/// A file that is not a module above would be tested by nobody.
+#[test]
+fn no_file_is_forgotten() {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let main = std::fs::read_to_string(here.join("main.rs")).unwrap();
+    for entry in std::fs::read_dir(here).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(module) = name.strip_suffix(".rs").filter(|module| *module != "main") else {
+            continue;
+        };
+        assert!(main.contains(&format!("mod {module};")), "{name} is not a module of main.rs");
+    }
+}
