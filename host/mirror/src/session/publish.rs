@@ -1,0 +1,138 @@
+//! Verbs that read and change refs of the remote.
+
+use git2::Oid;
+use warren_model::Receipt;
+
+use super::{Granted, Origin, Session};
+use crate::remote::{self, Advertised, Change};
+use crate::{MirrorError, names};
+
+impl Session {
+    /// Pushes a commit made by `snapshot` or `commit_all`, or HEAD's own, to a ref of the remote and
+    /// reads it back.
+    ///
+    /// `expected` is what the ref must point at now; none: it must not exist. A ref that points at
+    /// the commit already is fine. In a dry run the ref is only looked at.
+    ///
+    /// # Errors
+    /// [`MirrorError::Denied`] for a ref that is not granted, [`MirrorError::Conflict`],
+    /// [`MirrorError::Rejected`], [`MirrorError::Missing`] for a commit that nobody has, and those
+    /// of talking to the remote.
+    pub fn push(
+        &mut self,
+        origin: &Origin,
+        commit: &str,
+        ref_name: &str,
+        expected: Option<&str>,
+    ) -> Result<(), MirrorError> {
+        let target = names::commit(commit)?;
+        let expected = expected.map(names::commit).transpose()?;
+        let ref_name = self.writable(ref_name)?;
+        let granted = self.grant(origin)?;
+        // Held so that no mirror is replaced under the outbox; refreshed only when there is none.
+        let held = match granted.mirror.hold(self.wait())? {
+            Some(held) => held,
+            None => granted.mirror.refresh(&granted.wire, self.wait())?,
+        };
+        let has = |repo: &git2::Repository| repo.odb().is_ok_and(|odb| odb.exists(target));
+        if !has(&self.outbox(&granted.key, &held)?.open()?) {
+            self.copy_head(&granted, &held, target)?;
+        }
+        let outbox = self.outbox(&granted.key, &held)?.open()?;
+        if outbox.find_commit(target).is_err() {
+            return Err(MirrorError::Missing(commit.to_owned()));
+        }
+        let change = Change {
+            ref_name: &ref_name,
+            expected,
+            target: Some(target),
+        };
+        self.change(&granted, &outbox, &change)?;
+        if self.snapshots.contains(&target) {
+            self.receipts.push(Receipt {
+                url: granted.url(),
+                ref_name: Some(ref_name),
+                commit: commit.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads one ref of the remote; none: it does not exist.
+    ///
+    /// # Errors
+    /// Those of talking to the remote.
+    pub fn remote_ref(
+        &self,
+        origin: &Origin,
+        ref_name: &str,
+    ) -> Result<Option<String>, MirrorError> {
+        let ref_name = names::expand_ref(ref_name)?;
+        let granted = self.grant(origin)?;
+        let scratch = self.scratch(None)?;
+        let advertised = remote::list(&scratch.open()?, &granted.wire)?;
+        Ok(advertised.id(&ref_name).map(str::to_owned))
+    }
+
+    /// Deletes a ref of the remote that points at `expected`; one that is gone is fine. In a dry
+    /// run it is only looked at.
+    ///
+    /// # Errors
+    /// Those of [`Session::push`].
+    pub fn delete_remote_ref(
+        &self,
+        origin: &Origin,
+        ref_name: &str,
+        expected: &str,
+    ) -> Result<(), MirrorError> {
+        let expected = names::commit(expected)?;
+        let ref_name = self.writable(ref_name)?;
+        let granted = self.grant(origin)?;
+        let scratch = self.scratch(None)?;
+        let change = Change {
+            ref_name: &ref_name,
+            expected: Some(expected),
+            target: None,
+        };
+        self.change(&granted, &scratch.open()?, &change)
+    }
+
+    fn change(
+        &self,
+        granted: &Granted,
+        repo: &git2::Repository,
+        change: &Change<'_>,
+    ) -> Result<(), MirrorError> {
+        if !self.spec.dry_run {
+            return remote::push(repo, &granted.wire, change);
+        }
+        change.check(&remote::list(repo, &granted.wire)?).map(drop)
+    }
+
+    /// The full name of a ref that may be written.
+    fn writable(&self, ref_name: &str) -> Result<String, MirrorError> {
+        let ref_name = names::expand_ref(ref_name)?;
+        if self.spec.push_refs.allows(&ref_name) {
+            return Ok(ref_name);
+        }
+        Err(MirrorError::Denied(format!("writing `{ref_name}`")))
+    }
+}
+
+/// What is to be fetched for `restore`, once the ref is what it must be.
+pub(super) fn check_snapshot(
+    advertised: &Advertised,
+    ref_name: &str,
+    commit: Oid,
+) -> Result<(), MirrorError> {
+    let wanted = commit.to_string();
+    match advertised.id(ref_name) {
+        Some(found) if found == wanted => Ok(()),
+        None => Err(MirrorError::Missing(ref_name.to_owned())),
+        Some(found) => Err(MirrorError::Conflict {
+            ref_name: ref_name.to_owned(),
+            expected: Some(wanted),
+            found: Some(found.to_owned()),
+        }),
+    }
+}

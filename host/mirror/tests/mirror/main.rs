@@ -1,0 +1,9 @@
+//! The verbs of the `git` capability over real servers.
+
+mod clone;
+mod network;
+mod push;
+mod restore;
+mod secrets;
+mod setup;
+mod ssh;
