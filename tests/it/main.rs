@@ -1,8 +1,11 @@
 //! Behaviour through the public face: the program `warren`, real git, real Python.
 
+mod crash;
 mod git_faults;
 mod git_round_trip;
+mod lifecycle;
 mod names;
+mod plugins;
 mod world;
 
 /// A file that is not a module above would be tested by nobody.

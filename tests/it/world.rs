@@ -46,17 +46,20 @@ impl World {
         let work = Work::new();
         let http = GitHttp::serve(work.dir("remotes"));
         let config = work.join("warren.toml");
-        let text = format!(
-            "[git]\nallow = [\"http://127.0.0.1:{}/**\"]\n{more}",
-            http.port()
-        );
-        std::fs::write(&config, text).unwrap();
-        Self {
+        let world = Self {
             root: work.join("ws"),
             config,
             http,
             work,
-        }
+        };
+        world.configure(more);
+        world
+    }
+
+    /// Writes the configuration anew, with more lines at its end.
+    pub(crate) fn configure(&self, more: &str) {
+        let allow = format!("[git]\nallow = [\"http://127.0.0.1:{}/**\"]\n", self.http.port());
+        std::fs::write(&self.config, allow + more).unwrap();
     }
 
     /// A bare remote with a first commit on `branch`, and its URL.
