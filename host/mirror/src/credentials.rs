@@ -210,7 +210,7 @@ mod tests {
             code("a/b", "https://git.acme.example/a"),
             Some("GitInvalidArgument")
         );
-        assert!(!format!("{store:?}").contains("hunter3"));
+        assert!(!format!("{store:?}").contains("hunter2"));
         let login = store
             .login("any", &RemoteUrl::parse("https://h.example/a").unwrap())
             .unwrap();

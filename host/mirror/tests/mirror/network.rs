@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::setup::{Host, code, limits, noise, spec};
+use crate::setup::{Host, code, limits, mirrors, noise, spec};
 use warren_mirror::{CredentialStore, Limits};
 use warren_testkit::{Fault, GitHttp};
 
@@ -62,6 +62,14 @@ fn a_push_that_stalls_in_the_middle_ends_in_a_timeout() {
     );
     assert!(session.receipts().is_empty());
     host.server.behave();
+    let patient = mirrors(
+        &host.work,
+        &["http://127.0.0.1:*/**"],
+        CredentialStore::default(),
+        limits(),
+    );
+    let mut session = patient.session(spec(&host.work, "r"));
+    let made = session.snapshot(&origin, &[]).unwrap();
     session.push(&origin, &made.commit, name, None).unwrap();
     assert_eq!(session.receipts().len(), 1);
 }
