@@ -34,14 +34,16 @@ async fn of_a_flood_the_tail_is_kept_and_memory_stays_flat() {
         stdout_bytes: 100_000,
         stderr_bytes: 10,
     };
-    let (mut live_bytes, mut peak_kib) = (0, 0);
+    let (mut frames, mut live_bytes, mut peak_kib) = (0_u32, 0, 0);
     let mut sink = |stream: OutputStream, bytes: &[u8]| {
         assert_eq!(stream, OutputStream::Stdout);
+        frames += 1;
         live_bytes += bytes.len() as u64;
-        peak_kib = launchers()
-            .into_iter()
-            .map(peak_of)
-            .fold(peak_kib, u64::max);
+        // Not each time: a slow sink would itself keep the frames few.
+        if frames < 20 || frames.is_multiple_of(64) {
+            let peaks = launchers().into_iter().map(peak_of);
+            peak_kib = peaks.fold(peak_kib, u64::max);
+        }
     };
     let output = launcher(true).run(command, Some(&mut sink)).await.unwrap();
     assert_eq!(output.stdout.total_bytes, FLOOD_BYTES + 4);
@@ -49,7 +51,7 @@ async fn of_a_flood_the_tail_is_kept_and_memory_stays_flat() {
     assert!(output.stdout.truncated() && !output.stderr.truncated());
     assert!(output.stdout.text().ends_with("END\n"));
     assert!(
-        0 < live_bytes && live_bytes < FLOOD_BYTES / 2,
+        0 < live_bytes && live_bytes < FLOOD_BYTES / 10,
         "{live_bytes}"
     );
     assert!(0 < peak_kib && peak_kib < KIB_MAX, "{peak_kib} KiB");
