@@ -9,7 +9,7 @@ use warren_disk::text::escape;
 use crate::init::{make_dir, skeleton, write_file};
 use crate::packs::copy_objects;
 use crate::refs::{self, Config, RefSet};
-use crate::{Head, RepoError, checkout};
+use crate::{Head, RepoError, checkout, setup};
 
 /// Where HEAD goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +58,7 @@ pub struct ForkSpec<'a> {
 /// `InvalidArgument` for a bad name or URL, or a directory that is not empty; `Missing` for a ref
 /// whose object the mirror lacks; `UnsafePath` and `TooLarge` for a tree that must not be written.
 pub fn fork(spec: ForkSpec<'_>, progress: &mut dyn FnMut(u64, u64)) -> Result<Head, RepoError> {
+    setup::init()?;
     let repo = Repository::open_bare(spec.upstream).map_err(RepoError::git("open the mirror"))?;
     let odb = repo.odb().map_err(RepoError::git("open the objects"))?;
     let mut layout = Layout::default();

@@ -140,6 +140,7 @@ pub(crate) fn chmod(path: &Path, mode: u32) {
 fn command(dir: &Path) -> Command {
     let mut command = Command::new("git");
     command
+        .args(["-c", "safe.directory=*"])
         .current_dir(dir)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap())

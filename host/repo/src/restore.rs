@@ -12,7 +12,7 @@ use warren_disk::Dir;
 
 use crate::fork::Layout;
 use crate::init::write_file;
-use crate::{Head, RepoError, checkout};
+use crate::{Head, RepoError, checkout, setup};
 use snapshot::Saved;
 
 /// What to bring back, and from where.
@@ -55,6 +55,7 @@ pub fn restore(
     spec: RestoreSpec<'_>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Head, RepoError> {
+    setup::init()?;
     let repo = Repository::open_bare(spec.inbox).map_err(RepoError::git("open the inbox"))?;
     let odb = repo.odb().map_err(RepoError::git("open the objects"))?;
     let saved = Saved::read(&repo, &odb, spec.snapshot)?;

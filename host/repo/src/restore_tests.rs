@@ -176,6 +176,63 @@ fn permissions_and_empty_directories_come_back() {
     }
 }
 
+/// Root may do what it likes, so this runs as somebody else when it can.
+#[test]
+fn closed_directories_come_back_for_a_plain_user() {
+    let lab = Lab::new();
+    let dir = fork(&lab);
+    write(&dir, b"closed/inner/file", b"x");
+    std::fs::create_dir_all(dir.join("closed/empty")).unwrap();
+    for (path, mode) in [
+        ("closed/inner/file", 0o400),
+        ("closed/inner", 0o500),
+        ("closed/empty", 0o500),
+        ("closed", 0o500),
+    ] {
+        chmod(&dir.join(path), mode);
+    }
+    let (snapshot, inbox) = lab.suspend(&dir, "s");
+    let home = lab.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        chmod(lab.path(), 0o755);
+        std::os::unix::fs::chown(&home, Some(65534), Some(65534)).unwrap();
+    }
+    let path = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            if is_root {
+                // Of this thread and those it starts.
+                rustix::thread::set_thread_uid(rustix::fs::Uid::from_raw(65534)).unwrap();
+            }
+            let (path, _) = lab.restore(&inbox, snapshot.commit, "home/back", None).unwrap();
+            path
+        });
+        thread.join().unwrap()
+    });
+    assert_eq!(files(&path, &mut vec![]), files(&dir, &mut vec![]));
+    for dir in [dir, path] {
+        for path in ["closed", "closed/inner", "closed/empty"] {
+            chmod(&dir.join(path), 0o755);
+        }
+    }
+}
+
+#[test]
+fn a_tag_that_the_remote_dropped_does_not_stop_the_rest() {
+    let lab = Lab::new();
+    let dir = fork(&lab);
+    write(&dir, b"README", b"dirty\n");
+    let (snapshot, inbox) = lab.suspend(&dir, "s");
+    assert!(snapshot.manifest.refs.contains_key("refs/tags/v1"));
+    git(&lab.upstream(), &["tag", "-d", "v1"]);
+    git(&lab.upstream(), &["gc", "-q", "--prune=now"]);
+    let (path, _) = lab.restore(&inbox, snapshot.commit, "back", None).unwrap();
+    assert_eq!(git(&path, &["tag"]), "");
+    assert_eq!(files(&path, &mut vec![]), files(&dir, &mut vec![]));
+    fsck(&path);
+}
+
 #[test]
 fn local_commits_branches_tags_notes_and_stash_come_back() {
     let lab = Lab::new();
@@ -444,6 +501,9 @@ fn a_hostile_manifest_is_refused() {
         Box::new(move |m| drop(m.refs.insert(name.clone(), id.clone())))
     };
     let blob = id(&lab.upstream(), "main:README").to_string();
+    let set = |m: &mut Manifest, path: &str, mode| {
+        m.modes.insert(path.into(), mode);
+    };
     let cases: Vec<(Change, &str)> = vec![
         (Box::new(|m| m.format = 2), "BadSnapshot"),
         (Box::new(|m| m.head.commit = None), "BadSnapshot"),
@@ -487,15 +547,15 @@ fn a_hostile_manifest_is_refused() {
             "MissingObject",
         ),
         (
-            Box::new(|m| drop(m.modes.insert("../../etc/passwd".into(), 0o777))),
+            Box::new(move |m| set(m, "../../etc/passwd", 0o777)),
             "UnsafePath",
         ),
         (
-            Box::new(|m| drop(m.modes.insert(".git/config".into(), 0o777))),
+            Box::new(move |m| set(m, ".git/config", 0o777)),
             "UnsafePath",
         ),
         (
-            Box::new(|m| drop(m.modes.insert("README".into(), 0o100_777))),
+            Box::new(move |m| set(m, "README", 0o100_777)),
             "BadSnapshot",
         ),
         (

@@ -32,8 +32,13 @@ pub(super) fn fill(
             .find(|prefix| name.starts_with(prefix.as_bytes()))
             .ok_or_else(|| refs::invalid("ref name", &name))?;
         refs::check(&name, prefix)?;
-        let kind = (prefix != "refs/tags/").then_some(ObjectType::Commit);
-        check_object(odb, &escape(&name), id, kind)?;
+        if prefix != "refs/tags/" {
+            check_object(odb, &escape(&name), id, Some(ObjectType::Commit))?;
+        } else if !odb.exists(id) {
+            // A tag of ours came with the snapshot; this one the remote had, and has no more.
+            tracing::warn!(name = escape(&name), "a tag is gone from the remote");
+            continue;
+        }
         layout.refs.set(name, id);
     }
     add_upstreams(layout, saved)?;
