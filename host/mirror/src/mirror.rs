@@ -225,6 +225,7 @@ impl Mirror {
         if let Some(marker) = self.marker()?
             && let Some(repo) = open_intact(&self.repository(), &marker.upstream)
         {
+            self.sweep()?;
             match self.fetch(&repo, wire, Some(&marker.upstream)) {
                 Err(MirrorError::Io { doing, source }) => {
                     tracing::warn!(mirror = %self.path.display(), doing, %source, "mirror is broken; made anew");
@@ -244,6 +245,20 @@ impl Mirror {
         })?;
         let repo = make_bare(&self.repository())?;
         self.fetch(&repo, wire, None)
+    }
+
+    /// Takes away what fetches that were killed left among the packs.
+    fn sweep(&self) -> Result<(), MirrorError> {
+        let failed = |error| MirrorError::io("sweep the mirror", error);
+        let packs = Path::new(REPOSITORY).join("objects/pack");
+        let packs = beneath::open_dir(&self.dir, &packs).map_err(failed)?;
+        for entry in packs.entries().map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            if !name.as_encoded_bytes().starts_with(b"pack-") {
+                packs.remove_file(&name).map_err(failed)?;
+            }
+        }
+        Ok(())
     }
 
     fn fetch(

@@ -29,6 +29,10 @@ const INNER_ENDINGS: [&str; 7] = [
 /// be `*`, and without one the scheme's own is meant; in the path `*` stays in one part and `**`
 /// does not; `scheme://**` means any. A URL that is not on the public internet — loopback, private,
 /// link-local, metadata — needs a pattern that names its host in full.
+///
+/// No redirect to another scheme, host or port is followed. One to another path of the same server
+/// is, since that is how servers rename repositories: a pattern's path narrows what is asked for,
+/// not what a server answers with.
 #[derive(Debug, Clone)]
 pub struct UrlPolicy(Vec<Pattern>);
 

@@ -115,6 +115,7 @@ fn connected<T>(
             remote.connect_auth(direction, Some(wire.callbacks()), None)
         })
         .map_err(|error| check_format(wire, error))?;
+    wire.listed();
     let format = connection.remote().object_format();
     if format.is_ok_and(|format| format != git2::ObjectFormat::Sha1) {
         return Err(MirrorError::UnsupportedFormat(format!(

@@ -1,18 +1,16 @@
 //! Git over smart HTTP: `git http-backend` behind a small server that can be told to misbehave.
 
 use std::collections::HashMap;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use base64::Engine;
 
-use crate::repo::clean;
+use crate::cgi;
 use crate::wire::{Body, Head, read_head};
 
 /// How the server misbehaves.
@@ -91,7 +89,7 @@ impl GitHttp {
         let address = listener.local_addr().expect("an address");
         let state = Arc::new(State {
             root: root.into(),
-            backend: backend(),
+            backend: cgi::backend(),
             rules: Mutex::default(),
             stopped: AtomicBool::new(false),
             stop: Default::default(),
@@ -161,38 +159,13 @@ impl Drop for GitHttp {
         }
         for (stream, group) in locked(&self.state.open).values() {
             drop(stream.shutdown(Shutdown::Both));
-            kill_group(*group);
+            cgi::kill_group(*group);
         }
         let threads = std::mem::take(&mut *locked(&self.state.threads));
         for thread in threads {
             drop(thread.join());
         }
     }
-}
-
-/// Kills a child and its own children: each backend leads a process group of its own.
-fn kill_group(group: Option<u32>) {
-    let pid = group
-        .and_then(|id| i32::try_from(id).ok())
-        .and_then(rustix::process::Pid::from_raw);
-    if let Some(pid) = pid {
-        // It may have ended already.
-        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
-    }
-}
-
-fn backend() -> PathBuf {
-    let mut command = Command::new("git");
-    let output = clean(&mut command)
-        .arg("--exec-path")
-        .output()
-        .expect("the git program");
-    let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    [path.as_str(), "/usr/lib/git-core"]
-        .iter()
-        .map(|dir| Path::new(dir).join("git-http-backend"))
-        .find(|path| path.is_file())
-        .expect("git-http-backend, which comes with git")
 }
 
 fn accept(listener: &TcpListener, state: &Arc<State>) {
@@ -230,10 +203,43 @@ fn serve(state: &State, id: u64, stream: TcpStream) -> io::Result<()> {
         output.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
     }
     let mut body = Body::new(&head, &mut input);
+    let status = match &fault {
+        Some(Fault::NoAnswer | Fault::StallAfterHeaders | Fault::StallInBody(_)) => {
+            return hang(state, &head, &mut body, &mut output, fault.as_ref());
+        }
+        Some(Fault::Status(status)) => Some((*status, String::new())),
+        Some(Fault::Redirect(base)) => {
+            let location = format!("Location: {base}{}?{}\r\n", head.path, head.query);
+            Some((301, location))
+        }
+        _ if !authorized => Some((401, "WWW-Authenticate: Basic realm=\"test\"\r\n".to_owned())),
+        _ => None,
+    };
+    if let Some((status, extra)) = status {
+        io::copy(&mut body, &mut io::sink())?;
+        return write!(
+            output,
+            "HTTP/1.1 {status} Status\r\n{extra}Content-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+    }
+    let cut = match fault {
+        Some(Fault::Cut(bytes)) => Some(bytes),
+        _ => None,
+    };
+    run_backend(state, id, &head, &mut body, &mut output, cut)
+}
+
+/// Does as much as the fault says, then nothing until the server stops.
+fn hang(
+    state: &State,
+    head: &Head,
+    body: &mut Body<'_>,
+    output: &mut TcpStream,
+    fault: Option<&Fault>,
+) -> io::Result<()> {
     match fault {
-        Some(Fault::NoAnswer) => {
-            stall(state);
-            return Ok(());
+        Some(Fault::StallInBody(bytes)) => {
+            io::copy(&mut body.take(*bytes), &mut io::sink())?;
         }
         Some(Fault::StallAfterHeaders) => {
             let kind = if head.path.ends_with("info/refs") {
@@ -245,40 +251,11 @@ fn serve(state: &State, id: u64, stream: TcpStream) -> io::Result<()> {
                 output,
                 "HTTP/1.1 200 OK\r\nContent-Type: application/x-{kind}\r\nContent-Length: 100000\r\n\r\n"
             )?;
-            stall(state);
-            return Ok(());
-        }
-        Some(Fault::StallInBody(bytes)) => {
-            io::copy(&mut body.take(bytes), &mut io::sink())?;
-            stall(state);
-            return Ok(());
         }
         _ => {}
     }
-    let plain = |output: &mut TcpStream, body: &mut Body<'_>, status: u16, extra: &str| {
-        io::copy(body, &mut io::sink())?;
-        write!(
-            output,
-            "HTTP/1.1 {status} Status\r\n{extra}Content-Length: 0\r\nConnection: close\r\n\r\n"
-        )
-    };
-    match fault {
-        Some(Fault::Status(status)) => return plain(&mut output, &mut body, status, ""),
-        Some(Fault::Redirect(base)) => {
-            let location = format!("Location: {base}{}?{}\r\n", head.path, head.query);
-            return plain(&mut output, &mut body, 301, &location);
-        }
-        _ => {}
-    }
-    if !authorized {
-        let challenge = "WWW-Authenticate: Basic realm=\"test\"\r\n";
-        return plain(&mut output, &mut body, 401, challenge);
-    }
-    let cut = match fault {
-        Some(Fault::Cut(bytes)) => Some(bytes),
-        _ => None,
-    };
-    run_backend(state, id, &head, &mut body, &mut output, cut)
+    stall(state);
+    Ok(())
 }
 
 /// Logs a request; says what goes wrong with it and whether it may go on.
@@ -324,16 +301,16 @@ fn run_backend(
     output: &mut TcpStream,
     cut: Option<u64>,
 ) -> io::Result<()> {
-    let mut child = spawn_backend(state, head)?;
+    let mut child = cgi::spawn(&state.backend, &state.root, head)?;
     if let Some(open) = locked(&state.open).get_mut(&id) {
         open.1 = Some(child.id());
     }
     if state.stopped.load(Ordering::SeqCst) {
-        kill_group(Some(child.id()));
+        cgi::kill_group(Some(child.id()));
     }
-    let result = relay(&mut child, body, output, cut);
+    let result = cgi::relay(&mut child, body, output, cut);
     if result.is_err() {
-        kill_group(Some(child.id()));
+        cgi::kill_group(Some(child.id()));
     }
     // After the wait its number may be another's.
     if let Some(open) = locked(&state.open).get_mut(&id) {
@@ -341,87 +318,4 @@ fn run_backend(
     }
     child.wait()?;
     result
-}
-
-fn spawn_backend(state: &State, head: &Head) -> io::Result<Child> {
-    let mut command = Command::new(&state.backend);
-    clean(&mut command)
-        .env("GIT_PROJECT_ROOT", &state.root)
-        .env("GIT_HTTP_EXPORT_ALL", "1")
-        .env("REMOTE_USER", "test")
-        .env("REMOTE_ADDR", "127.0.0.1")
-        .env("REQUEST_METHOD", &head.method)
-        .env("PATH_INFO", &head.path)
-        .env("QUERY_STRING", &head.query)
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    for (header, variable) in [
-        ("content-type", "CONTENT_TYPE"),
-        ("content-length", "CONTENT_LENGTH"),
-        ("content-encoding", "HTTP_CONTENT_ENCODING"),
-        ("git-protocol", "GIT_PROTOCOL"),
-    ] {
-        if let Some(value) = head.header(header) {
-            command.env(variable, value);
-        }
-    }
-    command.spawn()
-}
-
-fn relay(
-    child: &mut Child,
-    body: &mut Body<'_>,
-    output: &mut TcpStream,
-    cut: Option<u64>,
-) -> io::Result<()> {
-    let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(io::Error::other("the backend has no pipes"));
-    };
-    // A backend that refuses early closes its input; what matters is its answer.
-    if let Err(error) = io::copy(body, &mut stdin)
-        && error.kind() != io::ErrorKind::BrokenPipe
-    {
-        return Err(error);
-    }
-    drop(stdin);
-    let mut stdout = BufReader::new(stdout);
-    let mut status = "200 OK".to_owned();
-    let mut headers = String::new();
-    loop {
-        let mut line = String::new();
-        if stdout.read_line(&mut line)? == 0 || line.trim().is_empty() {
-            break;
-        }
-        match line.trim().split_once(": ") {
-            Some(("Status", value)) => value.clone_into(&mut status),
-            _ => headers.push_str(&format!("{}\r\n", line.trim())),
-        }
-    }
-    write!(
-        output,
-        "HTTP/1.1 {status}\r\n{headers}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
-    )?;
-    copy_chunked(&mut stdout, output, cut)
-}
-
-fn copy_chunked(from: &mut impl Read, to: &mut TcpStream, mut cut: Option<u64>) -> io::Result<()> {
-    let mut buffer = vec![0; 16 * 1024];
-    loop {
-        let read = from.read(&mut buffer)?;
-        if read == 0 {
-            return to.write_all(b"0\r\n\r\n");
-        }
-        let send = cut.map_or(read, |left| read.min(usize::try_from(left).unwrap_or(read)));
-        write!(to, "{read:x}\r\n")?;
-        to.write_all(&buffer[..send])?;
-        if let Some(left) = &mut cut {
-            *left -= send as u64;
-            if *left == 0 {
-                return Err(io::ErrorKind::ConnectionAborted.into());
-            }
-        }
-        to.write_all(b"\r\n")?;
-    }
 }

@@ -2,6 +2,7 @@
 //!
 //! Everything listens on loopback, runs with a clean environment, and is gone when dropped.
 
+mod cgi;
 mod http;
 mod repo;
 mod sshd;

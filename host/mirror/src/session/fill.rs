@@ -88,7 +88,6 @@ impl Session {
         })
     }
 
-    /// Forks the mirror. One that turns out to be broken is made anew, once.
     fn fork(
         &self,
         origin: &Origin,
@@ -96,19 +95,29 @@ impl Session {
     ) -> Result<Head, MirrorError> {
         self.check_empty()?;
         let granted = self.grant(origin)?;
-        let held = granted.mirror.refresh(&granted.wire, self.wait())?;
-        match self.fork_from(&granted, &held, pick(&held)?) {
-            // What the refs name was there a moment ago, so something deeper is gone or damaged.
+        self.healing(&granted, || {
+            let held = granted.mirror.refresh(&granted.wire, self.wait())?;
+            let head = pick(&held)?;
+            Ok(self.fork_from(&granted, &held, head))
+        })
+    }
+
+    /// Fills the root. When that fails although all that was asked for is there — the outer result
+    /// says so — the mirror is broken: it is made anew, once.
+    fn healing(
+        &self,
+        granted: &Granted,
+        fill: impl Fn() -> Result<Result<Head, MirrorError>, MirrorError>,
+    ) -> Result<Head, MirrorError> {
+        match fill()? {
             Err(error @ (MirrorError::Io { .. } | MirrorError::Missing(_))) => {
                 tracing::warn!(url = granted.url(), %error, "mirror is broken; made anew");
-                drop(held);
                 granted.mirror.distrust(self.wait())?;
                 self.empty()?;
+                fill()?
             }
-            result => return result,
+            result => result,
         }
-        let held = granted.mirror.refresh(&granted.wire, self.wait())?;
-        self.fork_from(&granted, &held, pick(&held)?)
     }
 
     fn fork_from(
@@ -147,7 +156,6 @@ impl Session {
         let ref_name = names::expand_ref(ref_name)?;
         self.check_empty()?;
         let granted = self.grant(origin)?;
-        let (held, inbox) = self.receive(&granted, &ref_name, snapshot)?;
         let as_branch = match lay {
             Lay::WorkingTree => None,
             Lay::Branch => Some(
@@ -160,19 +168,23 @@ impl Session {
             ),
         };
         let url = granted.url();
-        let spec = RestoreSpec {
-            inbox: &inbox.repository(),
-            snapshot,
-            upstream: &held.path,
-            root: &self.spec.root,
-            root_path: &self.spec.root_path,
-            origin_url: &url,
-            remote_refs: ids(&held, "refs/heads/")?,
-            tags: ids(&held, "refs/tags/")?,
-            default_branch: held.upstream.head.clone(),
-            as_branch,
-        };
-        Ok(warren_repo::restore(spec, &mut self.files_progress())?)
+        self.healing(&granted, || {
+            let (held, inbox) = self.receive(&granted, &ref_name, snapshot)?;
+            let spec = RestoreSpec {
+                inbox: &inbox.repository(),
+                snapshot,
+                upstream: &held.path,
+                root: &self.spec.root,
+                root_path: &self.spec.root_path,
+                origin_url: &url,
+                remote_refs: ids(&held, "refs/heads/")?,
+                tags: ids(&held, "refs/tags/")?,
+                default_branch: held.upstream.head.clone(),
+                as_branch: as_branch.clone(),
+            };
+            let done = warren_repo::restore(spec, &mut self.files_progress());
+            Ok(done.map_err(MirrorError::from))
+        })
     }
 
     /// Fetches a snapshot into an inbox over the mirror, which is brought up to date. With a mirror

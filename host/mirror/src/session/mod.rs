@@ -42,6 +42,9 @@ pub struct SessionSpec {
     pub push_refs: RefPatterns,
     /// Credential aliases that may be used; none: all.
     pub aliases: Option<BTreeSet<String>>,
+    /// Most bytes that one verb may receive, say what is left of a quota; the host's limit holds
+    /// when it is lower.
+    pub received_bytes_max: Option<u64>,
     /// Takes reports.
     pub progress: ProgressSink,
     /// When every verb must have ended.
@@ -181,11 +184,15 @@ impl Session {
             .transpose()?;
         let key = mirror::key(&self.spec.tenant, &url, alias);
         let mirror = Mirror::open(&self.shared.mirrors, &self.shared.mirrors_path, &key)?;
+        let mut limits = self.shared.limits;
+        if let Some(max) = self.spec.received_bytes_max {
+            limits.received_bytes_max = limits.received_bytes_max.min(max);
+        }
         let wire = Wire::new(WireSpec {
             permit,
             login,
             known_hosts: self.shared.known_hosts.clone(),
-            limits: self.shared.limits,
+            limits,
             deadline: self.spec.deadline,
             cancel: Arc::clone(&self.spec.cancel),
             progress: Arc::clone(&self.spec.progress),
@@ -243,4 +250,13 @@ fn ids(held: &Held, prefix: &str) -> Result<Vec<(String, Oid)>, MirrorError> {
             Ok((name.clone(), id))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_session_can_work_on_another_thread() {
+        fn check<T: Send>() {}
+        check::<super::Session>();
+    }
 }

@@ -30,6 +30,9 @@ use watch::{Fired, Watch};
 /// Most bytes of an error's text.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 500;
 
+/// Most bytes of a list of refs: libgit2 keeps it in memory.
+const LISTING_BYTES_MAX: u64 = 64 << 20;
+
 /// Most bytes of side-band text that are kept.
 const SIDEBAND_BYTES_MAX: usize = 8 * 1024;
 
@@ -81,6 +84,8 @@ pub(crate) struct Wire {
     /// The last thing that went wrong with a connection; libgit2 may still have got through.
     trouble: RefCell<Option<MirrorError>>,
     received: Cell<u64>,
+    /// While a list of refs comes in: what may have been received at its end.
+    listing_until: Cell<Option<u64>>,
     asked: Cell<u32>,
     sideband: RefCell<Vec<u8>>,
 }
@@ -112,6 +117,7 @@ impl Wire {
             failure: RefCell::new(None),
             trouble: RefCell::new(None),
             received: Cell::new(0),
+            listing_until: Cell::new(None),
             asked: Cell::new(0),
             sideband: RefCell::default(),
         })
@@ -156,9 +162,16 @@ impl Wire {
 
     /// A new connection begins: credentials are asked for again, and the server has said nothing.
     pub(crate) fn begin(&self) {
+        self.listing_until
+            .set(Some(self.received.get().saturating_add(LISTING_BYTES_MAX)));
         self.asked.set(0);
         self.sideband.borrow_mut().clear();
         self.trouble.borrow_mut().take();
+    }
+
+    /// The list of refs is there.
+    pub(crate) fn listed(&self) {
+        self.listing_until.set(None);
     }
 
     /// Keeps the first failure.
@@ -192,7 +205,11 @@ impl Wire {
     }
 
     fn bounded(&self, received: u64) -> bool {
-        let max = self.spec.limits.received_bytes_max;
+        let most = self.spec.limits.received_bytes_max;
+        let max = self
+            .listing_until
+            .get()
+            .map_or(most, |until| until.min(most));
         if received > max {
             let place = self.place();
             self.fail(MirrorError::TooLarge(format!(

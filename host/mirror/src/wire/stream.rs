@@ -31,13 +31,13 @@ struct RawStream {
     flags: c_uint,
     timeout: c_int,
     connect_timeout: c_int,
-    connect: Option<extern "C" fn(*mut RawStream) -> c_int>,
-    certificate: Option<extern "C" fn(*mut *mut c_void, *mut RawStream) -> c_int>,
-    set_proxy: Option<extern "C" fn(*mut RawStream, *const c_void) -> c_int>,
-    read: Option<extern "C" fn(*mut RawStream, *mut c_void, usize) -> isize>,
-    write: Option<extern "C" fn(*mut RawStream, *const c_char, usize, c_int) -> isize>,
-    close: Option<extern "C" fn(*mut RawStream) -> c_int>,
-    free: Option<extern "C" fn(*mut RawStream)>,
+    connect: Option<extern "C" fn(*mut Self) -> c_int>,
+    certificate: Option<extern "C" fn(*mut *mut c_void, *mut Self) -> c_int>,
+    set_proxy: Option<extern "C" fn(*mut Self, *const c_void) -> c_int>,
+    read: Option<extern "C" fn(*mut Self, *mut c_void, usize) -> isize>,
+    write: Option<extern "C" fn(*mut Self, *const c_char, usize, c_int) -> isize>,
+    close: Option<extern "C" fn(*mut Self) -> c_int>,
+    free: Option<extern "C" fn(*mut Self)>,
 }
 
 /// Laid out as libgit2's own socket stream up to `socket`: its ssh transport takes the descriptor

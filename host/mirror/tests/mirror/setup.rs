@@ -55,6 +55,7 @@ pub(crate) fn spec(work: &Work, name: &str) -> SessionSpec {
         dry_run: false,
         push_refs: RefPatterns::new(&["refs/heads/vance/suspend/**", "refs/heads/agent"]).unwrap(),
         aliases: None,
+        received_bytes_max: None,
         progress: Arc::new(|_| {}),
         deadline: Instant::now() + Duration::from_secs(120),
         cancel: Arc::new(AtomicBool::new(false)),
