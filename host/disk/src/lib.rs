@@ -2,7 +2,7 @@
 //!
 //! What lies in a workspace is hostile and may change while we look at it. So nothing here follows
 //! a symlink, waits on a FIFO, crosses a mount point unasked, or needs memory, stack or descriptors
-//! in proportion to the depth of a tree.
+//! in proportion to the depth of a tree. Linux 5.8 or later, with `/proc`.
 
 pub mod atomic;
 pub mod beneath;

@@ -75,6 +75,8 @@ impl Lock {
 
     /// Waits up to `timeout` to hold the lock alone.
     ///
+    /// Sharers that come later do not queue behind this wait.
+    ///
     /// # Errors
     /// [`LockError::TimedOut`] when another holder stayed, else [`LockError::Io`].
     pub fn exclusive(dir: &Dir, name: &str, timeout: Duration) -> Result<Self, LockError> {
