@@ -44,7 +44,7 @@ pub(crate) fn rebuild(python: &Interpreter, root: &Path) -> Result<(), Error> {
     tree::rename(&path, &old)?;
     if let Err(error) = fill(python, root) {
         // The reason of the failure matters more; the next call repairs what this one cannot.
-        if let Err(second) = repair(root) {
+        if let Err(second) = take_back(root) {
             log::error(&format!("the old environment is not back: {second:?}"));
         }
         return Err(error);
@@ -56,17 +56,22 @@ pub(crate) fn rebuild(python: &Interpreter, root: &Path) -> Result<(), Error> {
 
 /// Finishes or takes back a rebuild that was interrupted.
 pub(crate) fn repair(root: &Path) -> Result<(), Error> {
-    let (path, old) = (root.join(NAME), root.join(OLD));
-    if tree::kind(&old)? == Kind::Directory {
+    if tree::kind(&root.join(OLD))? == Kind::Directory {
         log::warn("a rebuild was interrupted: the old environment comes back");
-        tree::remove(&path)?;
-        tree::rename(&old, &path)?;
+        take_back(root)?;
     }
     let gone = root.join(GONE);
     if tree::kind(&gone)? == Kind::Directory {
         tree::remove(&gone)?;
     }
     Ok(())
+}
+
+/// Puts the old environment in place of the new one.
+fn take_back(root: &Path) -> Result<(), Error> {
+    let path = root.join(NAME);
+    tree::remove(&path)?;
+    tree::rename(&root.join(OLD), &path)
 }
 
 /// Best effort: the error that led here is what the caller must see.

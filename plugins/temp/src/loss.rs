@@ -14,12 +14,15 @@ const COUNTED_MAX: usize = 100_000;
 /// Lists the top-level entries by name, with the bytes in each as far as they could be counted.
 pub(crate) fn list(root: &Path) -> Result<Vec<Loss>, Error> {
     let mut names = Vec::new();
+    let mut unlisted = false;
     for entry in fs::read_dir(root).map_err(|error| warren_sdk::io(root, error))? {
         match entry {
             Ok(entry) => names.push(entry.file_name()),
             Err(error) => {
                 // A name that is not UTF-8, say: it is lost like the others, only unnamed.
+                // Nothing can be read behind it.
                 log::warn(&format!("the loss list is incomplete: {error}"));
+                unlisted = true;
                 break;
             }
         }
@@ -39,6 +42,9 @@ pub(crate) fn list(root: &Path) -> Result<Vec<Loss>, Error> {
     }
     if others.0 > 0 {
         losses.push(lost(format!("({} more)", others.0), others.1));
+    }
+    if unlisted {
+        losses.push(lost("(more that cannot be listed)".to_owned(), 0));
     }
     if counted >= COUNTED_MAX {
         log::info(&format!("only {COUNTED_MAX} entries were counted"));
