@@ -21,6 +21,9 @@ pub struct MirrorsSpec {
     pub credentials: CredentialStore,
     /// File with the keys of ssh hosts, in OpenSSH's format; may be missing.
     pub known_hosts: PathBuf,
+    /// File with certificates to trust for https beside the system's, in PEM; holds for the whole
+    /// process.
+    pub ca_file: Option<PathBuf>,
     /// Limits of work on the network.
     pub limits: Limits,
     /// Limits of work on a RootDir.
@@ -53,6 +56,9 @@ impl Mirrors {
     pub fn open(spec: MirrorsSpec) -> Result<Self, MirrorError> {
         warren_repo::setup::init()?;
         wire::register(spec.limits.timeout_ms)?;
+        if let Some(file) = &spec.ca_file {
+            wire::trust(file)?;
+        }
         let open = |name: &str| {
             match spec.state.create_dir(name) {
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),

@@ -6,10 +6,12 @@ mod cgi;
 mod http;
 mod repo;
 mod sshd;
+mod tls;
 mod wire;
 mod work;
 
 pub use http::{Fault, GitHttp, Seen};
 pub use repo::{GitRepo, git_command};
 pub use sshd::{Sshd, SshdError};
+pub use tls::Tls;
 pub use work::Work;

@@ -24,7 +24,7 @@ use crate::policy::Permit;
 use crate::progress::{Progress, ProgressSink};
 use crate::secret::Scrubber;
 
-pub(crate) use stream::register;
+pub(crate) use stream::{register, trust};
 use watch::{Fired, Watch};
 
 /// Most bytes of an error's text.
@@ -368,7 +368,7 @@ impl Wire {
                 MirrorError::AuthenticationFailed(format!("`{place}` refused the credentials"))
             }
             (git2::ErrorCode::Timeout, _) => MirrorError::Timeout(format!("`{place}` is silent")),
-            (git2::ErrorCode::Certificate, _) => {
+            (_, git2::ErrorClass::Ssl) if said.contains("certificate") => {
                 MirrorError::Unreachable(format!("the certificate of `{place}` is not trusted"))
             }
             (_, git2::ErrorClass::Ssh)

@@ -10,6 +10,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::mpsc;
@@ -91,6 +92,13 @@ pub(crate) fn register(timeout_ms: u64) -> Result<(), MirrorError> {
         doing: format!("register sockets with libgit2 {version:?}"),
         source: git2::Error::last_error(code).into(),
     })
+}
+
+/// Makes libgit2 trust the certificates in a file, beside those it trusts already.
+pub(crate) fn trust(file: &Path) -> Result<(), MirrorError> {
+    // SAFETY: adds to the store of libgit2's TLS context, which locks it.
+    unsafe { git2::opts::set_ssl_cert_file(file) }
+        .map_err(|error| MirrorError::git("read the file of trusted certificates", error))
 }
 
 /// Runs code of ours under libgit2: a panic must not cross it.

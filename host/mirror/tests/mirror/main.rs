@@ -7,3 +7,4 @@ mod restore;
 mod secrets;
 mod setup;
 mod ssh;
+mod tls;

@@ -39,6 +39,7 @@ pub(crate) fn mirrors(
         policy: UrlPolicy::new(allow).unwrap(),
         credentials,
         known_hosts: work.join("known_hosts"),
+        ca_file: None,
         limits,
         repo_limits: warren_repo::Limits::default(),
     })

@@ -1,0 +1,56 @@
+//! https: a certificate must be trusted.
+
+use crate::setup::{Host, limits, mirrors, spec};
+use warren_mirror::{CredentialStore, Mirrors, MirrorsSpec, Origin, UrlPolicy};
+use warren_testkit::{GitRepo, Tls};
+
+#[test]
+fn a_certificate_must_be_trusted_and_then_everything_works() {
+    let host = Host::new();
+    let commit = host.bare("up.git").seed("main", &[("a.txt", "1")]);
+    let tls = Tls::before(host.server.port(), host.work.path());
+    let origin = Origin {
+        url: tls.url("up.git"),
+        credential_alias: None,
+    };
+    let allow = ["https://127.0.0.1:*/**", "https://localhost:*/**"];
+    let strict = mirrors(&host.work, &allow, CredentialStore::default(), limits());
+    let error = strict
+        .session(spec(&host.work, "r"))
+        .clone(&origin, None)
+        .unwrap_err();
+    assert_eq!(error.code(), "GitUnreachable");
+    assert!(error.to_string().contains("not trusted"), "{error}");
+    assert!(host.server.seen().is_empty());
+
+    let state = host.work.dir("state");
+    let trusting = Mirrors::open(MirrorsSpec {
+        state: warren_disk::open_root(&state).unwrap(),
+        state_path: state,
+        policy: UrlPolicy::new(&allow).unwrap(),
+        credentials: CredentialStore::default(),
+        known_hosts: host.work.join("known_hosts"),
+        ca_file: Some(tls.certificate().to_owned()),
+        limits: limits(),
+        repo_limits: warren_repo::Limits::default(),
+    })
+    .unwrap();
+    let mut session = trusting.session(spec(&host.work, "r"));
+    session.clone(&origin, None).unwrap();
+    let root = host.root("r");
+    assert_eq!(root.head(), commit);
+    root.write("new.txt", crate::setup::noise(300_000));
+    let made = session.snapshot(&origin, &[]).unwrap();
+    let name = "refs/heads/vance/suspend/r";
+    session.push(&origin, &made.commit, name, None).unwrap();
+    let up = GitRepo::at(host.work.join("srv/up.git"));
+    assert_eq!(up.ref_id(name), Some(made.commit));
+    // The name in the certificate counts, too.
+    let other = Origin {
+        url: origin.url.replace("127.0.0.1", "localhost"),
+        credential_alias: None,
+    };
+    let session = trusting.session(spec(&host.work, "s"));
+    let error = session.clone(&other, None).unwrap_err();
+    assert!(error.to_string().contains("not trusted"), "{error}");
+}
