@@ -41,3 +41,27 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Error> {
     fs::rename(from, to).map_err(|error| io(from, error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use warren_sdk::testing::Host;
+
+    #[test]
+    fn a_link_is_seen_and_removed_as_itself() {
+        let host = Host::new();
+        let (target, link) = (host.root().join("target"), host.root().join("link"));
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("x"), "mine").unwrap();
+        for to in ["target", "target/x", "nowhere"] {
+            symlink(to, &link).unwrap();
+            assert_eq!(kind(&link).unwrap(), Kind::Other, "{to}");
+            remove(&link).unwrap();
+            assert_eq!(kind(&link).unwrap(), Kind::Absent, "{to}");
+        }
+        assert_eq!(fs::read_to_string(target.join("x")).unwrap(), "mine");
+        remove(&target).unwrap();
+        assert_eq!(kind(&target).unwrap(), Kind::Absent);
+    }
+}
