@@ -6,6 +6,7 @@ mod git_round_trip;
 mod lifecycle;
 mod names;
 mod plugins;
+mod python;
 mod world;
 
 /// A file that is not a module above would be tested by nobody.

@@ -7,6 +7,7 @@ mod http;
 mod repo;
 mod sshd;
 mod tls;
+mod wheel;
 mod wire;
 mod work;
 
@@ -14,4 +15,5 @@ pub use http::{Fault, GitHttp, Seen};
 pub use repo::{GitRepo, git_command};
 pub use sshd::{Sshd, SshdError};
 pub use tls::Tls;
+pub use wheel::wheel;
 pub use work::Work;

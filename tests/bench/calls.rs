@@ -1,0 +1,55 @@
+//! One call into a handler, and the start of a host.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use warren::plugin::{CallContext, CallMode, Cancel};
+use warren_model::{DirName, Metadata, TenantId};
+
+use crate::table::{Table, median, timed};
+use crate::world::World;
+
+const CALLS: usize = 2000;
+
+pub(crate) async fn run(table: &mut Table) {
+    let world = World::new();
+    let service = world.service("ws").await;
+    let temp = "temp".parse().expect("a type");
+    let plugin = service.runtime().plugin(&temp).expect("the temp handler").clone();
+    let root_path = world.work.dir("ws/root");
+    let context = CallContext {
+        tenant: TenantId::default(),
+        project: "p".parse().expect("an id"),
+        dir_name: DirName::anonymous(),
+        label: None,
+        root: Arc::new(warren_disk::open_root(&root_path).expect("a root")),
+        root_path,
+        mode: CallMode::ReadWrite,
+        deadline: None,
+        progress: None,
+        cancel: Cancel::default(),
+    };
+    let nothing = Metadata::default();
+    let mut samples = Vec::with_capacity(CALLS);
+    for round in 0..CALLS + 100 {
+        let start = Instant::now();
+        let closed = service.runtime().close(&plugin, &context, &nothing).await;
+        let took = start.elapsed();
+        closed.expect("a call");
+        if round >= 100 {
+            samples.push(took);
+        }
+    }
+    table.time("handler call, fresh instance, no file work (p50)", "60 µs", median(samples));
+
+    let mut starts: Vec<Duration> = Vec::new();
+    for _ in 0..20 {
+        let config = world.config("ws");
+        let start = Instant::now();
+        let opened = config.open().await.expect("a host");
+        starts.push(start.elapsed());
+        drop(opened);
+    }
+    table.time("host start, three plugins, compiled-code cache", "50 ms", median(starts));
+    drop(timed(|| ()));
+}
