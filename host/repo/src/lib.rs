@@ -28,7 +28,13 @@ mod packs;
 mod refs;
 mod restore;
 #[cfg(test)]
+mod restore_hostile_tests;
+#[cfg(test)]
+mod restore_testing;
+#[cfg(test)]
 mod restore_tests;
+#[cfg(test)]
+mod roundtrip_tests;
 mod scan;
 pub mod setup;
 mod snapshot;

@@ -1,7 +1,5 @@
 //! The index file: format 2, or 3 where a flag needs it, with the trees it stands for.
 
-use std::io::Write as _;
-
 use git2::Oid;
 use sha1::{Digest as _, Sha1};
 
@@ -85,8 +83,8 @@ fn push_subtrees(out: &mut Vec<u8>, subtrees: &[Subtree]) {
     let mut data = Vec::with_capacity(subtrees.len() * 48);
     for tree in subtrees {
         data.extend_from_slice(&tree.name);
-        // A Vec takes every byte.
-        let _ = write!(data, "\0{} {}\n", tree.entries, tree.children);
+        let counts = format!("\0{} {}\n", tree.entries, tree.children);
+        data.extend_from_slice(counts.as_bytes());
         data.extend_from_slice(tree.id.as_bytes());
     }
     out.extend_from_slice(b"TREE");
