@@ -78,6 +78,15 @@ impl CredentialStore {
 
     /// Reads the credential of an alias for a remote.
     pub(crate) fn login(&self, alias: &str, url: &RemoteUrl) -> Result<Login, MirrorError> {
+        Login::read(&self.entry(alias, url)?.credential)
+    }
+
+    /// Whether an alias may be used for a remote; reads no secret.
+    pub(crate) fn check(&self, alias: &str, url: &RemoteUrl) -> Result<(), MirrorError> {
+        self.entry(alias, url).map(drop)
+    }
+
+    fn entry(&self, alias: &str, url: &RemoteUrl) -> Result<&Entry, MirrorError> {
         check_alias(alias)?;
         let Some(entry) = self.0.get(alias) else {
             let why = format!("there is no credential `{alias}`");
@@ -93,7 +102,7 @@ impl CredentialStore {
             let why = format!("credential `{alias}` is not for `{url}`");
             return Err(MirrorError::Denied(why));
         }
-        Login::read(&entry.credential)
+        Ok(entry)
     }
 }
 

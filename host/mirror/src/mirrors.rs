@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::Mode;
+use rustix::io::Errno;
 use warren_disk::{Dir, beneath};
 
 use crate::session::{Session, SessionSpec};
@@ -60,8 +62,9 @@ impl Mirrors {
             wire::trust(file)?;
         }
         let open = |name: &str| {
-            match spec.state.create_dir(name) {
-                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+            // Whoever may read the state directory need not read private repositories.
+            match rustix::fs::mkdirat(&spec.state, name, Mode::RWXU) {
+                Err(error) if error != Errno::EXIST => Err(error.into()),
                 _ => beneath::open_dir(&spec.state, Path::new(name)),
             }
             .map_err(|error| {

@@ -211,9 +211,18 @@ pub(crate) fn push(
         }
         send(remote, wire, change)?;
         Ok(true)
-    })?;
-    if !pushed {
-        return Ok(());
+    });
+    match pushed {
+        Ok(true) => {}
+        Ok(false) => return Ok(()),
+        // A server words a lost race in its own way; where the ref is now says more.
+        Err(error @ MirrorError::Rejected { .. }) => {
+            return Err(match list(repo, wire).map(|now| change.check(&now)) {
+                Ok(Err(conflict)) => conflict,
+                _ => error,
+            });
+        }
+        Err(error) => return Err(error),
     }
     let after = list(repo, wire)?;
     if after.id(change.ref_name) == target.as_deref() {

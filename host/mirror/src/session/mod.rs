@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use git2::Oid;
@@ -152,6 +152,7 @@ impl Session {
                 let shown = warren_disk::text::excerpt(alias.as_bytes(), 100);
                 return Err(MirrorError::Denied(format!("credential `{shown}`")));
             }
+            self.shared.credentials.check(alias, &permit.url)?;
         }
         if permit.url.scheme == Scheme::File {
             self.check_file(&permit)?;
@@ -177,6 +178,7 @@ impl Session {
     /// Grants a remote and reads its credential.
     fn grant(&self, origin: &Origin) -> Result<Granted, MirrorError> {
         let permit = self.permit(origin)?;
+        self.check_time()?;
         let url = permit.url.to_string();
         let alias = origin.credential_alias.as_deref();
         let login = alias
@@ -198,6 +200,17 @@ impl Session {
             progress: Arc::clone(&self.spec.progress),
         });
         Ok(Granted { key, wire, mirror })
+    }
+
+    /// Refuses to begin what nobody waits for any more.
+    fn check_time(&self) -> Result<(), MirrorError> {
+        if self.spec.cancel.load(Ordering::Relaxed) {
+            return Err(MirrorError::Cancelled("before it began".to_owned()));
+        }
+        if Instant::now() >= self.spec.deadline {
+            return Err(MirrorError::Timeout("there was no time left".to_owned()));
+        }
+        Ok(())
     }
 
     /// How long to wait for another operation on the same mirror.

@@ -317,3 +317,65 @@ fn resolve(host: &str, port: u16, until: Instant) -> Option<Vec<SocketAddr>> {
         .ok()
         .filter(|addresses| !addresses.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::policy::Permit;
+    use crate::remote_url::RemoteUrl;
+    use crate::wire::{Limits, WireSpec};
+
+    fn wire(url: &str, named: bool) -> Rc<Wire> {
+        Wire::new(WireSpec {
+            permit: Permit {
+                url: RemoteUrl::parse(url).unwrap(),
+                named,
+            },
+            login: None,
+            known_hosts: "/nonexistent".into(),
+            limits: Limits::default(),
+            deadline: Instant::now() + Duration::from_secs(20),
+            cancel: Arc::default(),
+            progress: Arc::new(|_| {}),
+        })
+    }
+
+    /// Connects as libgit2 does; the code of the error, and whether anybody knocked.
+    fn knock(wire: Option<&Rc<Wire>>, listener: &TcpListener, url: &str) -> (String, bool) {
+        register(1000).unwrap();
+        let mut remote = git2::Remote::create_detached(url).unwrap();
+        let mut connect = || remote.connect(git2::Direction::Fetch);
+        let code = match wire {
+            Some(wire) => wire.run("talk", connect).unwrap_err().code().to_owned(),
+            None => format!("{:?}", connect().unwrap_err().code()),
+        };
+        listener.set_nonblocking(true).unwrap();
+        (code, listener.accept().is_ok())
+    }
+
+    #[test]
+    fn libgit2_reaches_what_was_judged_and_nothing_else() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let local = format!("http://localhost:{port}/x");
+        // A name that leads inside, though it was not listed.
+        let rebound = knock(Some(&wire(&local, false)), &listener, &local);
+        assert_eq!(rebound, ("GitDenied".into(), false));
+        // Another place than the one that was judged.
+        let judged = wire("http://localhost:1/x", true);
+        assert_eq!(
+            knock(Some(&judged), &listener, &local),
+            ("GitDenied".into(), false)
+        );
+        let judged = wire(&format!("http://127.0.0.1:{port}/x"), true);
+        assert_eq!(
+            knock(Some(&judged), &listener, &local),
+            ("GitDenied".into(), false)
+        );
+        // No operation at all.
+        assert!(!knock(None, &listener, &local).1);
+    }
+}

@@ -1,8 +1,8 @@
 //! Filling a root from a remote, and what the mirror does meanwhile.
 
-use crate::setup::{Host, code, spec};
-use warren_mirror::Origin;
-use warren_testkit::git_command;
+use crate::setup::{Host, code, limits, mirrors, spec};
+use warren_mirror::{CredentialStore, Origin};
+use warren_testkit::{GitRepo, git_command};
 
 #[test]
 fn clone_gives_the_default_branch_whatever_its_name() {
@@ -119,7 +119,7 @@ fn a_sha256_remote_is_refused_by_name() {
         .status()
         .unwrap();
     assert!(made.success());
-    let up = warren_testkit::GitRepo::at(&path);
+    let up = GitRepo::at(&path);
     up.seed("main", &[("a", "1")]);
     let clone = host.session("r").clone(&host.origin("up.git"), None);
     assert_eq!(code(clone), "GitUnsupportedFormat");
@@ -165,7 +165,7 @@ fn snapshots_of_others_never_enter_the_mirror() {
     let root = host.cloned("r");
     assert!(!root.run(&["cat-file", "-e", &secret]).status.success());
     for mirror in host.mirror_repositories() {
-        let mirror = warren_testkit::GitRepo::at(mirror);
+        let mirror = GitRepo::at(mirror);
         assert!(!mirror.run(&["cat-file", "-e", &secret]).status.success());
     }
 }
@@ -255,4 +255,60 @@ fn what_the_policy_does_not_list_is_refused_before_anything_is_made() {
         host.root("r").git(&["symbolic-ref", "HEAD"]),
         "refs/heads/trunk"
     );
+}
+
+#[test]
+fn a_listed_directory_serves_files_and_a_link_out_of_it_does_not() {
+    let host = Host::new();
+    let up = host.bare("up.git");
+    let commit = up.seed("main", &[("a.txt", "1")]);
+    GitRepo::bare(host.work.dir("secret/up.git")).seed("main", &[("s.txt", "s")]);
+    std::os::unix::fs::symlink(host.work.join("secret"), host.work.join("srv/out")).unwrap();
+    let pattern = format!("file://{}/**", host.work.join("srv").display());
+    let mirrors = mirrors(
+        &host.work,
+        &[&pattern],
+        CredentialStore::default(),
+        limits(),
+    );
+    let origin = |path: &str| Origin {
+        url: format!("file://{}", host.work.join(path).display()),
+        credential_alias: None,
+    };
+    let clone = |root: &str, path: &str| {
+        let session = mirrors.session(spec(&host.work, root));
+        session.clone(&origin(path), None)
+    };
+    assert_eq!(clone("r", "srv/up.git").unwrap().commit, Some(commit));
+    host.root("r").write("new.txt", "x");
+    let mut session = mirrors.session(spec(&host.work, "r"));
+    let made = session.snapshot(&origin("srv/up.git"), &[]).unwrap();
+    let name = "refs/heads/vance/suspend/r";
+    session
+        .push(&origin("srv/up.git"), &made.commit, name, None)
+        .unwrap();
+    assert_eq!(up.ref_id(name), Some(made.commit));
+    assert_eq!(code(clone("s", "srv/out/up.git")), "GitDenied");
+    assert_eq!(code(clone("s", "secret/up.git")), "GitDenied");
+    assert_eq!(code(clone("s", "srv/none.git")), "GitUnreachable");
+}
+
+#[test]
+fn a_shallow_remote_is_refused() {
+    let host = Host::new();
+    let full = GitRepo::bare(host.work.dir("full.git"));
+    full.seed("main", &[("a.txt", "1")]);
+    full.seed("main", &[("a.txt", "2")]);
+    let url = format!("file://{}", full.path().display());
+    let shallow = host.work.join("srv/up.git").display().to_string();
+    full.git(&["clone", "-q", "--bare", "--depth=1", &url, &shallow]);
+    let result = host.session("r").clone(&host.origin("up.git"), None);
+    // Its list of refs is nonsense to libgit2; a half history could never be pushed elsewhere.
+    assert_eq!(code(result), "GitUnreachable");
+    assert!(
+        host.mirror_repositories()
+            .iter()
+            .all(|path| !path.join("shallow").exists())
+    );
+    assert!(host.scratch_is_empty());
 }
