@@ -165,6 +165,9 @@ pub enum Error {
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The plugins could not be loaded.
+    #[error("cannot load the plugins")]
+    Plugins(#[source] Box<PluginError>),
     /// File work failed.
     #[error("cannot {doing}")]
     Io {
@@ -220,7 +223,7 @@ impl Error {
             Self::InvalidMetadata(_) => "InvalidMetadata",
             Self::InvalidArgument { .. } => "InvalidArgument",
             Self::UnknownHandler(_) => "UnknownHandler",
-            Self::Handler { source, .. } => source.code(),
+            Self::Handler { source, .. } | Self::Plugins(source) => source.code(),
             Self::WorkspaceNotFound(_) => "WorkspaceNotFound",
             Self::WorkspaceDisposed(_) => "WorkspaceDisposed",
             Self::WorkspaceNotRunning { .. } => "WorkspaceNotRunning",
@@ -242,7 +245,7 @@ impl Error {
     /// What the user can do next, printed as `hint: …`.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Handler { source, .. } => return source.hint(),
+            Self::Handler { source, .. } | Self::Plugins(source) => return source.hint(),
             Self::Store(error) => return error.hint(),
             Self::Several { errors, .. } => return errors.first().and_then(Self::hint),
             Self::UnknownHandler(_) => "`warren plugin list` shows the types of this host",

@@ -1,8 +1,10 @@
 //! What stands behind the capabilities, shared by all calls.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tokio::time::Instant;
+use warren_mirror::{Mirrors, SessionSpec};
 use warren_process::Launcher;
 
 use super::call::{CallContext, StopOnDrop};
@@ -15,6 +17,8 @@ use super::runtime::is_dry;
 /// What a host puts behind the capabilities. A capability without its service answers `denied`.
 #[derive(Debug, Clone, Default)]
 pub struct Services {
+    /// The host's mirrors.
+    pub mirrors: Option<Mirrors>,
     /// Starts children.
     pub launcher: Option<Launcher>,
     /// A directory of the host in which children get their `HOME` and `TMPDIR`.
@@ -29,8 +33,26 @@ impl Services {
         deadline: Instant,
         stop: &StopOnDrop,
     ) -> Result<Option<GitCall>, PluginError> {
-        let _ = (plugin, cx, deadline, stop);
-        Ok(None)
+        let (Some(mirrors), Some(grant)) = (&self.mirrors, &plugin.grants.git) else {
+            return Ok(None);
+        };
+        let progress = cx.progress.clone();
+        let session = mirrors.session(SessionSpec {
+            tenant: cx.tenant.to_string(),
+            root: cx.root.try_clone().map_err(PluginError::Root)?,
+            root_path: cx.root_path.clone(),
+            // Named in full, so that the same content in two Projects gives two commits: each
+            // keeps a ref of its own on a remote that they share.
+            dir_name: format!("{}/{}/{}", cx.tenant, cx.project, cx.dir_name),
+            dry_run: is_dry(cx),
+            push_refs: grant.push_refs.clone(),
+            aliases: grant.aliases.clone(),
+            received_bytes_max: grant.received_bytes_max,
+            progress: Arc::new(move |now| progress(now.stage, now.done, now.total)),
+            deadline: deadline.into_std(),
+            cancel: Arc::clone(&stop.0),
+        });
+        Ok(Some(GitCall::new(session)))
     }
 
     pub(crate) fn process_call(
