@@ -20,7 +20,7 @@ pub(crate) use index::{IndexEntry, encode};
 pub(crate) use listing::read_within;
 pub(crate) use listing::{Entry, Kind, Listing, Subtree, missing, read};
 pub use names::is_safe_name;
-pub(crate) use names::is_safe_path;
+pub(crate) use names::{is_gitmodules, is_safe_path};
 pub(crate) use smudge::Smudge;
 pub(crate) use write::{Item, Stat, stat_of, write};
 

@@ -9,7 +9,7 @@ use rustix::fs::FileType;
 use warren_disk::text;
 use warren_model::{Loss, LossKind};
 
-use crate::checkout::{is_safe_name, is_safe_path};
+use crate::checkout::{is_gitmodules, is_safe_name, is_safe_path};
 use crate::files::{self, Entry, show};
 use crate::ignores::Ignores;
 use crate::index::{GITLINK, Index};
@@ -227,7 +227,7 @@ impl Walk<'_> {
             return Ok(());
         }
         check_name(&entry.name, &path)?;
-        if is_link && entry.name.eq_ignore_ascii_case(b".gitmodules") {
+        if is_link && is_gitmodules(&entry.name) {
             return Err(RepoError::UnsafePath(show(&path)));
         }
         let tracked = at.map(|at| &self.index.entries[at]);

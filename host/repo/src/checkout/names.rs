@@ -13,7 +13,7 @@ pub fn is_safe_name(name: &[u8]) -> bool {
 
 /// Whether a name stands for `.gitmodules` somewhere: as a symlink it would let git read, and a
 /// later checkout write, outside of the tree.
-pub(super) fn is_gitmodules(name: &[u8]) -> bool {
+pub(crate) fn is_gitmodules(name: &[u8]) -> bool {
     is_ntfs_form(name, &[b".gitmodules", b"gitmod~1"]) || is_hfs_form(name, ".gitmodules")
 }
 
