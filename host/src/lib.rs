@@ -4,6 +4,7 @@
 //! [`service::Service`] has every operation. The library prints nothing and reads no configuration
 //! of its own accord: `config` does that when asked.
 
+pub mod config;
 pub mod error;
 pub mod plugin;
 pub mod service;

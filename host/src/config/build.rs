@@ -1,0 +1,211 @@
+//! From settings to a running host: the one place that puts its parts together.
+
+use std::path::{Path, PathBuf};
+
+use warren_disk::space::Limits;
+use warren_mirror::{MirrorError, Mirrors, MirrorsSpec, UrlPolicy};
+use warren_process::{Launcher, ProcessError};
+
+use super::{Config, ConfigError, Setting, grants, logins};
+use crate::error::Error;
+use crate::plugin::{
+    LoadFailure, PluginError, PoolSize, Runtime, RuntimeConfig, Services, Sources,
+};
+use crate::service::{Service, ServiceConfig};
+
+/// Longest time to connect to a remote, in milliseconds.
+const CONNECT_TIMEOUT_MS_MAX: u64 = 10_000;
+
+/// A running host.
+pub struct Opened {
+    /// Its operations.
+    pub service: Service,
+    /// Plugins that did not load.
+    pub failures: Vec<LoadFailure>,
+}
+
+/// Why a host cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// A setting cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The plugin runtime cannot start.
+    #[error("cannot start the plugin runtime")]
+    Runtime(#[source] Box<PluginError>),
+    /// The directories cannot be used.
+    #[error(transparent)]
+    Service(#[from] Error),
+    /// The mirrors cannot be opened.
+    #[error("cannot open the mirrors")]
+    Mirrors(#[source] MirrorError),
+    /// The programs that children are cannot be looked up.
+    #[error("cannot prepare the programs of the plugins")]
+    Programs(#[source] ProcessError),
+}
+
+impl OpenError {
+    /// Stable code of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Config(error) => error.code(),
+            Self::Runtime(error) => error.code(),
+            Self::Service(error) => error.code(),
+            Self::Mirrors(error) => error.code(),
+            Self::Programs(_) => "Internal",
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Config(error) => error.hint(),
+            Self::Runtime(error) => error.hint(),
+            Self::Service(error) => error.hint(),
+            Self::Mirrors(error) => error.hint(),
+            Self::Programs(_) => None,
+        }
+    }
+}
+
+impl Config {
+    /// Starts a host with these settings. Makes its directories when they are missing.
+    ///
+    /// # Errors
+    /// When a setting or a directory cannot be used. A plugin that does not load is no error; it is
+    /// left out and reported.
+    pub async fn open(&self) -> Result<Opened, OpenError> {
+        let state = self.state()?;
+        let sources = self.sources()?;
+        let services = self.services(&state)?;
+        let (runtime, failures) = Runtime::start(RuntimeConfig {
+            state_dir: state,
+            sources,
+            pool: PoolSize::default(),
+            services,
+        })
+        .await
+        .map_err(|error| OpenError::Runtime(Box::new(error.into())))?;
+        let config = ServiceConfig {
+            workspace_root: self.workspace_root.value.clone(),
+            state_dir: self.state_dir.value.clone(),
+            limits: Limits {
+                soft_percent: self.soft_limit_percent.value,
+                hard_percent: self.hard_limit_percent.value,
+            },
+        };
+        Ok(Opened {
+            service: Service::open(&config, runtime)?,
+            failures,
+        })
+    }
+
+    /// Makes the state directory, unless it lies in the managed region; its real path.
+    fn state(&self) -> Result<PathBuf, Error> {
+        let (root, state) = (&self.workspace_root.value, &self.state_dir.value);
+        let apart = |root: &Path, state: &Path| {
+            if state.starts_with(root) {
+                return Err(Error::PersistenceOverlap {
+                    state: state.display().to_string(),
+                    root: root.display().to_string(),
+                });
+            }
+            Ok(())
+        };
+        apart(root, state)?;
+        make_private(state).map_err(Error::io(format!("make `{}`", state.display())))?;
+        let real = state
+            .canonicalize()
+            .map_err(Error::io(format!("resolve `{}`", state.display())))?;
+        // A root that does not exist yet is in nobody's way.
+        if let Ok(root) = root.canonicalize() {
+            apart(&root, &real)?;
+        }
+        Ok(real)
+    }
+
+    fn sources(&self) -> Result<Sources, OpenError> {
+        let shipped = warren_plugins::all();
+        let omit = shipped
+            .iter()
+            .filter(|(name, _)| {
+                !self
+                    .plugins_shipped
+                    .value
+                    .iter()
+                    .any(|wanted| wanted == name)
+            })
+            .map(|(name, _)| name.parse())
+            .collect::<Result<_, _>>()
+            .map_err(Error::from)?;
+        Ok(Sources {
+            shipped: shipped.to_vec(),
+            omit,
+            dir: Some(self.plugins_dir.value.clone()),
+            grants: grants::table(self)?,
+        })
+    }
+
+    fn services(&self, state: &Path) -> Result<Services, OpenError> {
+        let open = |path: &Path| {
+            warren_disk::open_root(path).map_err(Error::io(format!("open `{}`", path.display())))
+        };
+        let timeout_ms = u64::from(self.git_timeout_seconds.value) * 1000;
+        let mirrors = Mirrors::open(MirrorsSpec {
+            state: open(state)?,
+            state_path: state.to_owned(),
+            policy: self.url_policy()?,
+            credentials: logins::store(self)?,
+            known_hosts: self.git_known_hosts.value.clone(),
+            ca_file: self.git_ca_file.value.clone(),
+            limits: warren_mirror::Limits {
+                timeout_ms,
+                connect_timeout_ms: timeout_ms.min(CONNECT_TIMEOUT_MS_MAX),
+                ..warren_mirror::Limits::default()
+            },
+            repo_limits: warren_repo::Limits::default(),
+        })
+        .map_err(OpenError::Mirrors)?;
+        Ok(Services {
+            mirrors: Some(mirrors),
+            launcher: self.launcher()?,
+            scratch: state.join("scratch"),
+        })
+    }
+
+    fn url_policy(&self) -> Result<UrlPolicy, ConfigError> {
+        let Setting { value, origin } = &self.git_allow;
+        UrlPolicy::new(value).map_err(|error| ConfigError::Invalid {
+            key: "git.allow".to_owned(),
+            origin: origin.clone(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// None: there is no launcher, and nobody named one. Then no plugin runs a program.
+    fn launcher(&self) -> Result<Option<Launcher>, ConfigError> {
+        let Setting { value, origin } = &self.launcher_path;
+        match (Launcher::locate(value.as_deref()), value) {
+            (Ok(launcher), _) => Ok(Some(launcher)),
+            (Err(error), Some(_)) => Err(ConfigError::Invalid {
+                key: "launcher.path".to_owned(),
+                origin: origin.clone(),
+                reason: error.to_string(),
+            }),
+            (Err(error), None) => {
+                tracing::warn!(%error, "no plugin can run a program");
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Makes a directory that only we can read.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}

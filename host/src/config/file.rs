@@ -1,0 +1,141 @@
+//! What may stand in the configuration file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::document::{Document, Section};
+use super::error::ConfigError;
+use super::{Credential, Installer, PluginGrants, Setting};
+
+type Read<T> = Result<Option<Setting<T>>, ConfigError>;
+
+/// What a file says; nothing is filled in.
+#[derive(Default)]
+pub(super) struct FileConfig {
+    pub(super) workspace_root: Option<Setting<PathBuf>>,
+    pub(super) soft_limit_percent: Option<Setting<u8>>,
+    pub(super) hard_limit_percent: Option<Setting<u8>>,
+    pub(super) state_dir: Option<Setting<PathBuf>>,
+    pub(super) store_url: Option<Setting<String>>,
+    pub(super) exec_base_dir: Option<Setting<PathBuf>>,
+    pub(super) git_allow: Option<Setting<Vec<String>>>,
+    pub(super) git_known_hosts: Option<Setting<PathBuf>>,
+    pub(super) git_ca_file: Option<Setting<PathBuf>>,
+    pub(super) git_timeout_seconds: Option<Setting<u32>>,
+    pub(super) credentials: BTreeMap<String, Credential>,
+    pub(super) python_interpreter: Option<Setting<String>>,
+    pub(super) python_installer: Option<Setting<Installer>>,
+    pub(super) plugins_shipped: Option<Setting<Vec<String>>>,
+    pub(super) plugins_dir: Option<Setting<PathBuf>>,
+    pub(super) plugin_grants: BTreeMap<String, PluginGrants>,
+    pub(super) launcher_path: Option<Setting<PathBuf>>,
+}
+
+const PERCENT_MAX: u8 = 100;
+
+/// A day.
+const SECONDS_MAX: u32 = 24 * 60 * 60;
+
+const SECTIONS: [&str; 9] = [
+    "workspace",
+    "state",
+    "store",
+    "exec",
+    "git",
+    "credentials",
+    "python",
+    "plugins",
+    "launcher",
+];
+
+impl FileConfig {
+    /// Reads a document; relative paths count from its directory.
+    pub(super) fn read(document: &Document, home: Option<&Path>) -> Result<Self, ConfigError> {
+        let table = document.parse()?;
+        let top = document.top(&table).only(&SECTIONS)?;
+        let mut config = Self::default();
+        if let Some(section) = top.section("workspace")? {
+            config.workspace(section, home)?;
+        }
+        if let Some(section) = top.section("state")? {
+            config.state_dir = section.only(&["dir"])?.path("dir", home)?;
+        }
+        if let Some(section) = top.section("store")? {
+            config.store_url = section.only(&["url"])?.text("url")?;
+        }
+        if let Some(section) = top.section("exec")? {
+            config.exec_base_dir = section.only(&["base-dir"])?.path("base-dir", home)?;
+        }
+        if let Some(section) = top.section("git")? {
+            let section = section.only(&["allow", "known-hosts", "ca-file", "timeout-seconds"])?;
+            config.git_allow = section.texts("allow")?;
+            config.git_known_hosts = section.path("known-hosts", home)?;
+            config.git_ca_file = section.path("ca-file", home)?;
+            config.git_timeout_seconds = section.number("timeout-seconds", SECONDS_MAX)?;
+        }
+        if let Some(section) = top.section("credentials")? {
+            for (alias, section) in section.sections()? {
+                config
+                    .credentials
+                    .insert(alias, Credential::read(section, home)?);
+            }
+        }
+        if let Some(section) = top.section("python")? {
+            let section = section.only(&["interpreter", "installer"])?;
+            config.python_interpreter = section.text("interpreter")?;
+            config.python_installer = installer(&section)?;
+        }
+        if let Some(section) = top.section("plugins")? {
+            config.plugins(section, home)?;
+        }
+        if let Some(section) = top.section("launcher")? {
+            config.launcher_path = section.only(&["path"])?.path("path", home)?;
+        }
+        Ok(config)
+    }
+
+    fn workspace(&mut self, section: Section<'_>, home: Option<&Path>) -> Result<(), ConfigError> {
+        let section = section.only(&["root", "soft-limit-percent", "hard-limit-percent"])?;
+        self.workspace_root = section.path("root", home)?;
+        self.soft_limit_percent = section.number("soft-limit-percent", PERCENT_MAX)?;
+        self.hard_limit_percent = section.number("hard-limit-percent", PERCENT_MAX)?;
+        Ok(())
+    }
+
+    fn plugins(&mut self, section: Section<'_>, home: Option<&Path>) -> Result<(), ConfigError> {
+        let section = section.only(&["shipped", "dir", "grants"])?;
+        self.plugins_shipped = section.texts("shipped")?;
+        self.plugins_dir = section.path("dir", home)?;
+        let Some(grants) = section.section("grants")? else {
+            return Ok(());
+        };
+        for (name, section) in grants.sections()? {
+            let section = section.only(&["git", "programs"])?;
+            let grants = PluginGrants {
+                git: section.flag("git")?,
+                programs: section.texts("programs")?,
+            };
+            self.plugin_grants.insert(name, grants);
+        }
+        Ok(())
+    }
+}
+
+fn installer(section: &Section<'_>) -> Read<Installer> {
+    let Some(Setting { value, origin }) = section.text("installer")? else {
+        return Ok(None);
+    };
+    let value = match value.as_str() {
+        "auto" => Installer::Auto,
+        "uv" => Installer::Uv,
+        "pip" => Installer::Pip,
+        _ => {
+            return Err(ConfigError::Invalid {
+                key: section.key("installer"),
+                origin,
+                reason: "it is one of `auto`, `uv` and `pip`".to_owned(),
+            });
+        }
+    };
+    Ok(Some(Setting { value, origin }))
+}

@@ -1,0 +1,80 @@
+//! The known key that a wrong one was meant to be.
+
+use strsim::normalized_damerau_levenshtein;
+
+/// Every key that does not depend on a name of the operator's choice.
+const KEYS: [&str; 16] = [
+    "workspace.root",
+    "workspace.soft-limit-percent",
+    "workspace.hard-limit-percent",
+    "state.dir",
+    "store.url",
+    "exec.base-dir",
+    "git.allow",
+    "git.known-hosts",
+    "git.ca-file",
+    "git.timeout-seconds",
+    "python.interpreter",
+    "python.installer",
+    "plugins.shipped",
+    "plugins.dir",
+    "plugins.grants",
+    "launcher.path",
+];
+
+/// How alike two names must be, from 0 to 1.
+const ALIKE_MIN: f64 = 0.6;
+
+/// The nearest of `keys` in the same section, else a key of that name in another one.
+pub(super) fn nearest(section: &str, wrong: &str, keys: &[&str]) -> Option<String> {
+    let wrong = wrong.replace('_', "-").to_lowercase();
+    let alike = |key: &str| normalized_damerau_levenshtein(&wrong, key);
+    let best = keys
+        .iter()
+        .map(|key| (alike(key), *key))
+        .filter(|(score, _)| *score >= ALIKE_MIN)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    if let Some((_, key)) = best {
+        return Some(if section.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{section}.{key}")
+        });
+    }
+    KEYS.iter()
+        .map(|key| {
+            (
+                alike(key.rsplit('.').next().unwrap_or(key)).max(alike(key)),
+                *key,
+            )
+        })
+        .filter(|(score, _)| *score >= ALIKE_MIN)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, key)| key.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_slip_finds_its_key() {
+        let keys = ["root", "soft-limit-percent", "hard-limit-percent"];
+        let found = |wrong| nearest("workspace", wrong, &keys);
+        assert_eq!(found("rooot").as_deref(), Some("workspace.root"));
+        assert_eq!(
+            found("soft_limit_percent").as_deref(),
+            Some("workspace.soft-limit-percent")
+        );
+        assert_eq!(found("interpreter").as_deref(), Some("python.interpreter"));
+        assert_eq!(found("colour"), None);
+        assert_eq!(
+            nearest("", "worksapce", &["workspace"]).as_deref(),
+            Some("workspace")
+        );
+        assert_eq!(
+            nearest("", "soft-limit-percent", &["git"]).as_deref(),
+            Some("workspace.soft-limit-percent")
+        );
+    }
+}

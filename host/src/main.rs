@@ -1,0 +1,7 @@
+//! The program `warren`.
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}
