@@ -3,7 +3,9 @@
 
 use git2::{AttrCheckFlags, AttrValue, ObjectType, Oid};
 
+use crate::content::WHOLE_BYTES_MAX;
 use crate::files::{as_path, show};
+use crate::objects::missing;
 use crate::{Repo, RepoError};
 
 /// How line ends become `\n`.
@@ -124,18 +126,16 @@ impl<'a> Cleaner<'a> {
         let Some(id) = staged else {
             return Ok(false);
         };
-        let odb = self
-            .repo
-            .git
-            .odb()
-            .map_err(RepoError::git("open the objects"))?;
-        let object = match odb.read(id) {
-            Ok(object) => object,
+        let odb = self.repo.odb()?;
+        match odb.read_header(id) {
+            Ok((size, ObjectType::Blob)) if size as u64 <= WHOLE_BYTES_MAX => {}
+            Ok(_) => return Ok(false),
             Err(error) if error.code() == git2::ErrorCode::NotFound => return Ok(false),
             Err(error) => return Err(RepoError::git("read a blob")(error)),
-        };
+        }
+        let object = odb.read(id).map_err(missing(id))?;
         let stats = Stats::of(object.data());
-        Ok(object.kind() == ObjectType::Blob && stats.crlf > 0 && !stats.is_binary())
+        Ok(stats.crlf > 0 && !stats.is_binary())
     }
 }
 

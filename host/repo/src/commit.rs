@@ -49,7 +49,7 @@ impl Repo {
         if trees.root == self.head_tree(head)? {
             return Ok(None);
         }
-        let mut transfer = Transfer::new(&self.git, &outbox)?;
+        let mut transfer = Transfer::new(&self.git, &outbox, limits.blob_bytes_max)?;
         if let Some(head) = head {
             transfer.commit(head)?;
         }

@@ -17,7 +17,7 @@ use crate::{Repo, RepoError};
 
 /// Longest file read as a whole. Longer ones are streamed and never converted, as git does with
 /// what passes `core.bigFileThreshold`.
-const WHOLE_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const WHOLE_BYTES_MAX: u64 = 64 << 20;
 
 /// What becomes of content that differs from the index.
 #[derive(Clone, Copy)]

@@ -20,6 +20,14 @@ const ENTRIES_MAX: usize = 4_000_000;
 /// Deepest folder in a `.git`: refs may be nested, but not without end.
 const DEPTH_MAX: usize = 64;
 
+/// Longest loose ref: libgit2 reads it as a whole.
+const REF_BYTES_MAX: u64 = 64 << 10;
+
+/// Longest loose object as it lies on disk, and longest other file that libgit2 reads as a whole:
+/// a sparse file of a terabyte costs its owner nothing, and us our memory.
+const OBJECT_BYTES_MAX: u64 = 1 << 30;
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
 /// Files that point elsewhere. Git makes them in linked worktrees, submodules and shared clones.
 const POINTERS: &[&str] = &[
     "commondir",
@@ -119,6 +127,20 @@ fn link(path: &[u8]) -> RepoError {
     RepoError::Unsafe(format!("`.git/{}` is a link", show(path)))
 }
 
+/// How long a file of `.git` may be. Packs are mapped in parts; submodules are not opened.
+fn bytes_max(path: &[u8]) -> u64 {
+    let is_below = |folder: &[u8]| path.starts_with(folder);
+    if is_below(b"objects/pack/") || is_below(b"modules/") {
+        u64::MAX
+    } else if is_below(b"objects/") {
+        OBJECT_BYTES_MAX
+    } else if is_below(b"refs/") {
+        REF_BYTES_MAX
+    } else {
+        FILE_BYTES_MAX
+    }
+}
+
 /// Everything below `.git` that libgit2 may open must be a plain file or directory.
 fn check_entries(git: &Dir) -> Result<(), RepoError> {
     let mut pending: Vec<(Vec<u8>, usize)> = vec![(Vec::new(), 0)];
@@ -126,7 +148,9 @@ fn check_entries(git: &Dir) -> Result<(), RepoError> {
     while let Some((path, depth)) = pending.pop() {
         let fail = |error| RepoError::io(format!("list `.git/{}`", show(&path)), error);
         let dir = files::open_dir(git, &path).map_err(fail)?;
-        for (name, kind) in files::names(&dir).map_err(fail)? {
+        for entry in files::entries(&dir).map_err(fail)? {
+            let (kind, size) = (entry.kind(), entry.stat.st_size as u64);
+            let name = entry.name;
             count += 1;
             if count > ENTRIES_MAX {
                 return Err(RepoError::TooLarge(
@@ -145,7 +169,11 @@ fn check_entries(git: &Dir) -> Result<(), RepoError> {
                 [path.as_slice(), b"/", &name].concat()
             };
             match kind {
-                FileType::RegularFile => {}
+                FileType::RegularFile if size <= bytes_max(&child) => {}
+                FileType::RegularFile => {
+                    let what = format!("`.git/{}` has {size} bytes", show(&child));
+                    return Err(RepoError::TooLarge(what));
+                }
                 FileType::Directory if depth >= DEPTH_MAX => {
                     return Err(RepoError::TooLarge("`.git` is too deep".to_owned()));
                 }

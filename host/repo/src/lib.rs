@@ -4,6 +4,7 @@
 //! A RootDir's `.git` is hostile. Its layout and config are checked first ([`layout`]); libgit2 runs
 //! nothing that is planted there, and no system or global config is read ([`setup`]).
 
+mod ahead;
 mod checkout;
 mod clean;
 mod commit;

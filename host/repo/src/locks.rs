@@ -29,6 +29,9 @@ const POLL: Duration = Duration::from_millis(50);
 /// `Locked` names a lock still held after `wait`; `Io` when `.git` or `/proc` cannot be read.
 pub fn clear_stale_locks(root: &Dir, path: &Path, wait: Duration) -> Result<(), RepoError> {
     let git = layout::open_git(root)?;
+    // `/proc` shows where things really are.
+    let path = &std::fs::canonicalize(path)
+        .map_err(|error| RepoError::io("find the RootDir's place", error))?;
     let deadline = Instant::now() + wait;
     loop {
         let locks = find(&git)?;

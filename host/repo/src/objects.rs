@@ -3,12 +3,47 @@
 use std::collections::HashSet;
 use std::io::Write as _;
 
-use git2::{ErrorCode, ObjectType, Odb, OdbLookupFlags, Oid, Repository};
+use git2::{Commit, ErrorCode, ObjectType, Odb, OdbLookupFlags, Oid, Repository, Tree};
 
 use crate::RepoError;
 
 /// Most objects that one snapshot copies.
 const OBJECTS_MAX: usize = 5_000_000;
+
+/// Longest commit, tree or tag. A few KB on disk can stand for gigabytes of zeros.
+const META_BYTES_MAX: usize = 64 << 20;
+
+/// Refuses an object that is missing, of another kind, or too long to be read into memory.
+pub(crate) fn check(odb: &Odb<'_>, id: Oid, kind: ObjectType) -> Result<(), RepoError> {
+    let (size, found) = odb.read_header(id).map_err(missing(id))?;
+    if found != kind {
+        return Err(RepoError::Missing(format!("{kind} {id}")));
+    }
+    if size > META_BYTES_MAX {
+        return Err(RepoError::TooLarge(format!("{kind} {id} of {size} bytes")));
+    }
+    Ok(())
+}
+
+/// Reads a commit of a RootDir.
+pub(crate) fn commit<'r>(
+    repo: &'r Repository,
+    odb: &Odb<'_>,
+    id: Oid,
+) -> Result<Commit<'r>, RepoError> {
+    check(odb, id, ObjectType::Commit)?;
+    repo.find_commit(id).map_err(missing(id))
+}
+
+/// Reads a tree of a RootDir.
+pub(crate) fn tree<'r>(
+    repo: &'r Repository,
+    odb: &Odb<'_>,
+    id: Oid,
+) -> Result<Tree<'r>, RepoError> {
+    check(odb, id, ObjectType::Tree)?;
+    repo.find_tree(id).map_err(missing(id))
+}
 
 /// A host-owned bare repository whose alternates name the mirror.
 pub(crate) struct Outbox<'a> {
@@ -65,17 +100,23 @@ pub(crate) struct Transfer<'a> {
     from: &'a Repository,
     from_odb: Odb<'a>,
     to: &'a Outbox<'a>,
+    blob_bytes_max: u64,
     seen: HashSet<Oid>,
     wanted: Vec<Oid>,
 }
 
 impl<'a> Transfer<'a> {
-    pub(crate) fn new(from: &'a Repository, to: &'a Outbox<'a>) -> Result<Self, RepoError> {
+    pub(crate) fn new(
+        from: &'a Repository,
+        to: &'a Outbox<'a>,
+        blob_bytes_max: u64,
+    ) -> Result<Self, RepoError> {
         let from_odb = from.odb().map_err(RepoError::git("open the objects"))?;
         Ok(Self {
             from,
             from_odb,
             to,
+            blob_bytes_max,
             seen: HashSet::new(),
             wanted: Vec::new(),
         })
@@ -103,7 +144,7 @@ impl<'a> Transfer<'a> {
             if !self.wants(id)? {
                 continue;
             }
-            let commit = self.from.find_commit(id).map_err(missing(id))?;
+            let commit = commit(self.from, &self.from_odb, id)?;
             pending.extend(commit.parent_ids());
             self.tree(commit.tree_id())?;
         }
@@ -116,7 +157,7 @@ impl<'a> Transfer<'a> {
             if !self.wants(id)? {
                 continue;
             }
-            let tree = self.from.find_tree(id).map_err(missing(id))?;
+            let tree = tree(self.from, &self.from_odb, id)?;
             for entry in &tree {
                 match entry.kind() {
                     Some(ObjectType::Tree) => pending.push(entry.id()),
@@ -133,9 +174,12 @@ impl<'a> Transfer<'a> {
     pub(crate) fn blob(&mut self, id: Oid) -> Result<(), RepoError> {
         if self.wants(id)? {
             // Asked now, for an error that names it.
-            let (_, kind) = self.from_odb.read_header(id).map_err(missing(id))?;
+            let (size, kind) = self.from_odb.read_header(id).map_err(missing(id))?;
             if kind != ObjectType::Blob {
                 return Err(RepoError::Missing(format!("blob {id}")));
+            }
+            if size as u64 > self.blob_bytes_max {
+                return Err(RepoError::TooLarge(format!("blob {id} of {size} bytes")));
             }
         }
         Ok(())

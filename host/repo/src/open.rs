@@ -5,11 +5,11 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use git2::{Oid, ReferenceType, Repository, RepositoryOpenFlags, RepositoryState};
+use git2::{Commit, Odb, Oid, ReferenceType, Repository, RepositoryOpenFlags, RepositoryState};
 use warren_disk::Dir;
 
 use crate::files::show;
-use crate::{Head, RepoError, layout, setup};
+use crate::{Head, RepoError, layout, objects, setup};
 
 const BRANCHES: &[u8] = b"refs/heads/";
 
@@ -111,15 +111,17 @@ impl Repo {
             Err(error) => return Err(fail(error)),
         };
         if let Some(id) = commit {
-            match self.git.find_commit(id) {
-                Ok(_) => {}
-                Err(error) if error.code() == git2::ErrorCode::NotFound => {
-                    return Err(RepoError::Missing(id.to_string()));
-                }
-                Err(error) => return Err(fail(error)),
-            }
+            self.commit(id)?;
         }
         Ok((branch, commit))
+    }
+
+    pub(crate) fn odb(&self) -> Result<Odb<'_>, RepoError> {
+        self.git.odb().map_err(RepoError::git("open the objects"))
+    }
+
+    pub(crate) fn commit(&self, id: Oid) -> Result<Commit<'_>, RepoError> {
+        objects::commit(&self.git, &self.odb()?, id)
     }
 
     /// Refuses while a merge, rebase, cherry-pick, revert or bisect is under way, or conflicts are

@@ -9,7 +9,7 @@ use warren_model::Loss;
 
 use crate::content::{Keep, settle};
 use crate::index::Index;
-use crate::objects::{Outbox, Transfer, missing};
+use crate::objects::{Outbox, Transfer};
 use crate::scan::{ScanOptions, parse_keep, scan};
 use crate::trees::Trees;
 use crate::{Head, IDENTITY, Manifest, Repo, RepoError, manifest};
@@ -142,6 +142,7 @@ impl Repo {
                     working: &working,
                     manifest: &manifest,
                     dir_name: &options.dir_name,
+                    blob_bytes_max: options.limits.blob_bytes_max,
                 };
                 self.write(&outbox, &parts)?
             }
@@ -160,7 +161,7 @@ impl Repo {
     /// Tree of HEAD's commit; the empty one when there is none.
     pub(crate) fn head_tree(&self, head: Option<Oid>) -> Result<Oid, RepoError> {
         match head {
-            Some(id) => Ok(self.git.find_commit(id).map_err(missing(id))?.tree_id()),
+            Some(id) => Ok(self.commit(id)?.tree_id()),
             None => Oid::hash_object(ObjectType::Tree, b"").map_err(RepoError::git("hash a tree")),
         }
     }
@@ -170,7 +171,7 @@ impl Repo {
         let Some(id) = head else {
             return Ok(0);
         };
-        let commit = self.git.find_commit(id).map_err(missing(id))?;
+        let commit = self.commit(id)?;
         Ok(commit.time().seconds().clamp(0, TIME_MAX))
     }
 
@@ -206,7 +207,7 @@ impl Repo {
     }
 
     fn write(&self, outbox: &Outbox<'_>, parts: &Parts<'_>) -> Result<Oid, RepoError> {
-        let mut transfer = Transfer::new(&self.git, outbox)?;
+        let mut transfer = Transfer::new(&self.git, outbox, parts.blob_bytes_max)?;
         for &tip in parts.head.iter().chain(parts.tips) {
             transfer.commit(tip)?;
         }
@@ -243,6 +244,7 @@ struct Parts<'a> {
     working: &'a Trees,
     manifest: &'a Manifest,
     dir_name: &'a str,
+    blob_bytes_max: u64,
 }
 
 impl Parts<'_> {

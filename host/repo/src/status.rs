@@ -1,11 +1,19 @@
 //! What a working tree holds beside its commits.
 
-use git2::Oid;
+use git2::{ObjectType, Oid};
 
+use crate::ahead::count_unpushed;
 use crate::content::{Keep, settle};
 use crate::index::Index;
 use crate::scan::{ScanOptions, scan};
-use crate::{Head, Limits, Repo, RepoError};
+use crate::trees::Trees;
+use crate::{Head, Limits, Repo, RepoError, objects};
+
+/// Most entries of HEAD's trees.
+const TREE_ENTRIES_MAX: usize = 2_000_000;
+
+/// Longest path the kernel takes.
+const PATH_BYTES_MAX: usize = 4095;
 
 /// Counts of what is not committed and not pushed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,8 +49,8 @@ impl Repo {
         let settled = settle(self, &index, &scan, Keep::Nothing)?;
         let mut status = Status {
             head: self.head()?,
-            staged: self.count_staged(commit)?,
-            unpushed: self.count_unpushed(commit)?,
+            staged: cut(self.count_staged(&index, commit)?),
+            unpushed: cut(count_unpushed(self, commit)?),
             ..Status::default()
         };
         let mut is_found = vec![false; index.entries.len()];
@@ -62,56 +70,57 @@ impl Repo {
         Ok(status)
     }
 
-    fn count_staged(&self, commit: Option<Oid>) -> Result<u32, RepoError> {
-        let fail = RepoError::git("compare HEAD and index");
-        let tree = match commit {
-            Some(id) => Some(
-                self.git
-                    .find_commit(id)
-                    .and_then(|commit| commit.tree())
-                    .map_err(&fail)?,
-            ),
-            None => None,
-        };
-        let index = self.git.index().map_err(&fail)?;
-        let diff = self
-            .git
-            .diff_tree_to_index(tree.as_ref(), Some(&index), None)
-            .map_err(fail)?;
-        Ok(u32::try_from(diff.deltas().len()).unwrap_or(u32::MAX))
-    }
-
-    fn count_unpushed(&self, commit: Option<Oid>) -> Result<u32, RepoError> {
-        let fail = RepoError::git("walk the commits");
-        let mut walk = self.git.revwalk().map_err(&fail)?;
-        if let Some(id) = commit {
-            walk.push(id).map_err(&fail)?;
+    /// Paths that differ between HEAD's tree and the index.
+    fn count_staged(&self, index: &Index, head: Option<Oid>) -> Result<usize, RepoError> {
+        let staged: Vec<_> = index.staged().collect();
+        let tree = self.head_tree(head)?;
+        if Trees::plan(staged.iter().copied())?.root == tree {
+            return Ok(0);
         }
-        // Refs whose objects are gone, or are no commits, have nothing to push.
-        let references = self
-            .git
-            .references()
-            .map_err(RepoError::git("list the refs"))?;
-        for reference in references {
-            let reference = reference.map_err(RepoError::git("list the refs"))?;
-            let name = reference.name_bytes();
-            let is_remote = name.starts_with(b"refs/remotes/");
-            let Ok(commit) = reference.peel_to_commit() else {
-                continue;
-            };
-            if is_remote {
-                walk.hide(commit.id()).map_err(&fail)?;
+        let committed = match head {
+            Some(_) => tree_files(self, tree)?,
+            None => Vec::new(),
+        };
+        let mut old = committed.iter().peekable();
+        let mut differ = 0;
+        for &(path, mode, id) in &staged {
+            while old.next_if(|old| old.0.as_slice() < path).is_some() {
+                differ += 1;
+            }
+            let same = old.next_if(|old| old.0 == path);
+            differ += usize::from(same.is_none_or(|old| (old.1, old.2) != (mode, id)));
+        }
+        Ok(differ + old.count())
+    }
+}
+
+fn cut(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Files of a tree by path. A few KB of nested trees can stand for billions of files: bounded.
+fn tree_files(repo: &Repo, root: Oid) -> Result<Vec<(Vec<u8>, u32, Oid)>, RepoError> {
+    let odb = repo.odb()?;
+    let mut files = Vec::new();
+    let mut pending = vec![(Vec::new(), root)];
+    let mut left = TREE_ENTRIES_MAX;
+    while let Some((prefix, id)) = pending.pop() {
+        let tree = objects::tree(&repo.git, &odb, id)?;
+        for entry in &tree {
+            left -= 1;
+            let path = [prefix.as_slice(), entry.name_bytes()].concat();
+            if left == 0 || path.len() > PATH_BYTES_MAX {
+                return Err(RepoError::TooLarge("HEAD's tree".to_owned()));
+            }
+            if entry.kind() == Some(ObjectType::Tree) {
+                pending.push(([path.as_slice(), b"/"].concat(), entry.id()));
             } else {
-                walk.push(commit.id()).map_err(&fail)?;
+                files.push((path, entry.filemode() as u32, entry.id()));
             }
         }
-        let mut count = 0_u32;
-        for id in walk {
-            id.map_err(&fail)?;
-            count = count.saturating_add(1);
-        }
-        Ok(count)
     }
+    files.sort();
+    Ok(files)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use warren_model::{Loss, LossKind};
 
 use super::SnapshotOptions;
 use crate::files::{self, show};
-use crate::objects::{Outbox, missing};
+use crate::objects::{Outbox, check, missing};
 use crate::{Manifest, Repo, RepoError, StashEntry, Upstream, layout, layout_config};
 
 /// Most tags that point at one another.
@@ -131,7 +131,7 @@ impl Local {
 
     /// Follows tags to what they name, and takes those that the mirror does not have.
     fn peel(&mut self, repo: &Repo, outbox: &Outbox<'_>, id: Oid) -> Result<End, RepoError> {
-        let odb = repo.git.odb().map_err(RepoError::git("open the objects"))?;
+        let odb = repo.odb()?;
         let mut tags = Vec::new();
         let mut id = id;
         for _ in 0..TAG_CHAIN_MAX {
@@ -143,6 +143,7 @@ impl Local {
             let end = match kind {
                 ObjectType::Commit => End::Commit(id),
                 ObjectType::Tag => {
+                    check(&odb, id, ObjectType::Tag)?;
                     let target = repo.git.find_tag(id).map_err(missing(id))?.target_id();
                     if !outbox.has(id) {
                         let object = odb.read(id).map_err(missing(id))?;
@@ -192,16 +193,16 @@ impl Local {
         }
         self.has_other = true;
         for (at, (id, message)) in entries.into_iter().enumerate() {
-            match repo.git.find_commit(id) {
+            match repo.commit(id) {
                 Ok(_) => {
                     self.tips.insert(id);
                     let commit = id.to_string();
                     self.manifest.stash.push(StashEntry { commit, message });
                 }
-                Err(error) if error.code() == ErrorCode::NotFound => {
+                Err(RepoError::Missing(_)) => {
                     self.lose(format!("stash@{{{at}}}").as_bytes());
                 }
-                Err(error) => return Err(missing(id)(error)),
+                Err(error) => return Err(error),
             }
         }
         Ok(())

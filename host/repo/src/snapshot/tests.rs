@@ -549,3 +549,35 @@ fn a_damaged_repository_is_an_error_and_not_a_half_snapshot() {
     std::fs::copy(other, &object).unwrap();
     assert!(repo.snapshot().is_err());
 }
+
+#[test]
+fn objects_that_are_mostly_zeros_do_not_fill_the_memory() {
+    use std::io::Write;
+    let repo = TestRepo::new();
+    // 100 MB of a commit in 100 KB on disk: only the header is read.
+    let path = repo.outside("zeros");
+    let mut file = std::fs::File::create(&path).unwrap();
+    let head = repo.git(&["cat-file", "commit", "HEAD"]);
+    file.write_all(head.as_bytes()).unwrap();
+    file.write_all(&vec![b'0'; 100 << 20]).unwrap();
+    let args = [
+        "hash-object",
+        "-w",
+        "-t",
+        "commit",
+        "--literally",
+        path.to_str().unwrap(),
+    ];
+    let id = repo.git(&args);
+    repo.git(&["update-ref", "refs/heads/bomb", id.trim()]);
+    assert_eq!(repo.snapshot().err().unwrap().code(), "TooLarge");
+    let status = repo.open().unwrap().status(Limits::default());
+    assert_eq!(status.unwrap_err().code(), "TooLarge");
+
+    let repo = TestRepo::new();
+    std::fs::File::create(repo.at(".git/refs/heads/sparse"))
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
+    assert_eq!(repo.open().unwrap_err().code(), "TooLarge");
+}

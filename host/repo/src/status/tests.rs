@@ -37,6 +37,24 @@ fn counts_are_those_of_git() {
         ),
         (0, 2, 2, 1)
     );
+    repo.git(&["tag", "-a", "v1", "-m", "no commit more"]);
+    repo.git(&["checkout", "-q", "-b", "other", "HEAD~1"]);
+    repo.git(&["commit", "-q", "--allow-empty", "-m", "two"]);
+    repo.git(&["merge", "-q", "-m", "both", "main"]);
+    let all = [
+        "rev-list",
+        "--count",
+        "--branches",
+        "--tags",
+        "--not",
+        "--remotes",
+    ];
+    assert_eq!(repo.git(&all).trim(), status(&repo).unpushed.to_string());
+    repo.git(&["update-ref", "refs/remotes/origin/x", "other"]);
+    assert_eq!(status(&repo).unpushed, 0);
+    repo.git(&["update-ref", "-d", "refs/remotes/origin/x"]);
+    repo.git(&["checkout", "-q", "main"]);
+    repo.git(&["branch", "-q", "-D", "other"]);
     repo.git(&["add", "a.txt"]);
     let dirty = status(&repo);
     assert_eq!(
