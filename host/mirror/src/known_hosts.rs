@@ -261,4 +261,14 @@ mod tests {
         assert!(shown.starts_with("ssh-ed25519 SHA256:"), "{shown}");
         assert_eq!(shown.len(), "ssh-ed25519 SHA256:".len() + 43);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_broken_file_makes_nobody_known(text in "([|1!*@a-z= \\n]|\\PC){0,80}") {
+            let ours = key("ssh-ed25519", "a");
+            proptest::prop_assert_eq!(check(&text, "git.example", &ours), Verdict::Unknown);
+            let longer = text + "x";
+            proptest::prop_assert!(!matches_glob("git.example", &longer));
+        }
+    }
 }

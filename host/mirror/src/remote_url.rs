@@ -350,4 +350,18 @@ mod tests {
             assert!(!error.to_string().contains("SECRET"), "{bad}: {error}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_refused_or_has_one_form(
+            scheme in "(https?://|ssh://|file://|git@|)",
+            rest in "[a-zA-Z0-9.:/@%~_\\[\\]-]{0,40}|\\PC{0,40}",
+        ) {
+            if let Ok(url) = RemoteUrl::parse(&format!("{scheme}{rest}")) {
+                let text = url.to_string();
+                proptest::prop_assert_eq!(RemoteUrl::parse(&text).unwrap(), url, "{}", text);
+                proptest::prop_assert!(!text.contains("..") || !text.contains("/../"));
+            }
+        }
+    }
 }

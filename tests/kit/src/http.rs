@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use base64::Engine;
 
@@ -20,6 +21,8 @@ pub enum Fault {
     NoAnswer,
     /// Sends the headers of an answer and nothing more.
     StallAfterHeaders,
+    /// Sends the headers of an answer, then a byte now and then, for ever.
+    Drip,
     /// Reads this many bytes of a request's body and nothing more, and never answers.
     StallInBody(u64),
     /// Answers with a status code and an empty body.
@@ -204,7 +207,7 @@ fn serve(state: &State, id: u64, stream: TcpStream) -> io::Result<()> {
     }
     let mut body = Body::new(&head, &mut input);
     let status = match &fault {
-        Some(Fault::NoAnswer | Fault::StallAfterHeaders | Fault::StallInBody(_)) => {
+        Some(Fault::NoAnswer | Fault::StallAfterHeaders | Fault::Drip | Fault::StallInBody(_)) => {
             return hang(state, &head, &mut body, &mut output, fault.as_ref());
         }
         Some(Fault::Status(status)) => Some((*status, String::new())),
@@ -241,7 +244,7 @@ fn hang(
         Some(Fault::StallInBody(bytes)) => {
             io::copy(&mut body.take(*bytes), &mut io::sink())?;
         }
-        Some(Fault::StallAfterHeaders) => {
+        Some(Fault::StallAfterHeaders | Fault::Drip) => {
             let kind = if head.path.ends_with("info/refs") {
                 head.query.replace("service=", "") + "-advertisement"
             } else {
@@ -253,6 +256,11 @@ fn hang(
             )?;
         }
         _ => {}
+    }
+    while fault == Some(&Fault::Drip) && !state.stopped.load(Ordering::SeqCst) {
+        // A packet of 65,519 bytes that takes its time.
+        output.write_all(b"f")?;
+        std::thread::sleep(Duration::from_millis(20));
     }
     stall(state);
     Ok(())

@@ -1,10 +1,11 @@
 //! Servers that stall, redirect, break and flood.
 
+use std::net::TcpListener;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::setup::{Host, code, limits, mirrors, noise, spec};
-use warren_mirror::{CredentialStore, Limits};
+use warren_mirror::{CredentialStore, Limits, Origin};
 use warren_testkit::{Fault, GitHttp};
 
 fn with_limits(limits: Limits) -> Host {
@@ -101,6 +102,38 @@ fn the_deadline_and_the_caller_end_what_would_go_on() {
 }
 
 #[test]
+fn the_deadline_ends_a_server_that_drips_and_one_that_never_speaks_ssh() {
+    let host = with_limits(limits());
+    host.server.misbehave("info/refs", Fault::Drip);
+    let mut late = spec(&host.work, "r");
+    late.deadline = Instant::now() + Duration::from_millis(400);
+    let session = host.mirrors.session(late);
+    assert_eq!(
+        code(session.clone(&host.origin("up.git"), None)),
+        "GitTimeout"
+    );
+
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let patient = mirrors(
+        &host.work,
+        &["ssh://127.0.0.1:*/**"],
+        CredentialStore::default(),
+        limits(),
+    );
+    let mut late = spec(&host.work, "r");
+    late.deadline = Instant::now() + Duration::from_millis(400);
+    let origin = Origin {
+        url: format!("ssh://git@127.0.0.1:{port}/up.git"),
+        credential_alias: None,
+    };
+    assert_eq!(
+        code(patient.session(late).clone(&origin, None)),
+        "GitTimeout"
+    );
+}
+
+#[test]
 fn a_redirect_is_denied_and_not_followed() {
     let host = with_limits(limits());
     let other = GitHttp::serve(host.work.join("srv"));
@@ -144,7 +177,7 @@ fn a_closed_port_looks_like_any_other_failure() {
         let gone = GitHttp::serve(host.work.join("srv"));
         gone.url("up.git")
     };
-    let origin = warren_mirror::Origin {
+    let origin = Origin {
         url: closed,
         credential_alias: None,
     };
