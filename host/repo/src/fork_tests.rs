@@ -68,6 +68,42 @@ fn a_fork_is_what_a_clone_is() {
 }
 
 #[test]
+#[expect(
+    unsafe_code,
+    reason = "gives this thread, and those it starts, a umask of its own"
+)]
+fn permissions_do_not_depend_on_the_umask() {
+    use rustix::thread::{UnshareFlags, unshare_unsafe};
+    let lab = sample();
+    let (usual, _) = lab.fork_main("usual").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // SAFETY: nothing here relies on sharing the umask or working directory.
+            unsafe { unshare_unsafe(UnshareFlags::FS) }.unwrap();
+            rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+            lab.fork_main("strict").unwrap();
+        });
+    });
+    let strict = lab.path().join("strict");
+    assert_eq!(files(&strict, &mut vec![]), files(&usual, &mut vec![]));
+    assert_eq!(git(&strict, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_blob_that_is_not_its_id_is_not_written() {
+    let lab = sample();
+    let blob = id(&lab.upstream(), "main:README").to_string();
+    let other = id(&lab.upstream(), "main:run.sh").to_string();
+    let object = |id: &str| lab.upstream().join("objects").join(&id[..2]).join(&id[2..]);
+    std::fs::remove_file(object(&blob)).unwrap();
+    std::fs::copy(object(&other), object(&blob)).unwrap();
+    assert!(lab.fork_main("fork").is_err());
+    std::fs::remove_file(object(&blob)).unwrap();
+    std::fs::remove_dir_all(lab.path().join("fork")).unwrap();
+    assert_eq!(lab.fork_main("fork").unwrap_err().code(), "MissingObject");
+}
+
+#[test]
 fn nothing_is_shared_with_the_mirror() {
     use std::os::unix::fs::MetadataExt as _;
     let lab = sample();
