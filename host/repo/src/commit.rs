@@ -42,8 +42,8 @@ impl Repo {
             count_loss: false,
             limits,
         };
-        let scan = scan(self, &index, &options)?;
-        let settled = settle(self, &index, &scan, Keep::Cleaned(&outbox))?;
+        let mut scan = scan(self, &index, &options)?;
+        let settled = settle(self, &index, &mut scan, Keep::Cleaned(&outbox))?;
         let files = added(&index, &scan, &settled);
         let trees = Trees::plan(files.into_iter())?;
         if trees.root == self.head_tree(head)? {

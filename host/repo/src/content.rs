@@ -38,7 +38,8 @@ pub(crate) struct Settled {
 }
 
 /// Finds the blob of every scanned file, in their order. Only what the index cannot vouch for is
-/// read; what git calls unchanged gets the id that the index has.
+/// read; what git calls unchanged gets the id that the index has. A file that went away since the
+/// scan leaves it.
 ///
 /// # Errors
 ///
@@ -47,7 +48,7 @@ pub(crate) struct Settled {
 pub(crate) fn settle(
     repo: &Repo,
     index: &Index,
-    scan: &Scan,
+    scan: &mut Scan,
     keep: Keep<'_>,
 ) -> Result<Vec<Settled>, RepoError> {
     if scan.has_odd_attributes {
@@ -60,16 +61,22 @@ pub(crate) fn settle(
         keep,
     };
     let mut settled = Vec::with_capacity(scan.files.len());
-    for found in &scan.files {
+    let mut files = Vec::with_capacity(scan.files.len());
+    for found in std::mem::take(&mut scan.files) {
         let tracked = found.tracked.map(|at| &index.entries[at]);
         let staged = tracked.filter(|tracked| !tracked.intent_to_add);
-        let id = match found.known {
-            Some(id) => id,
-            None => reader.read(found, staged)?,
+        let id = match found.known.map_or_else(|| reader.read(&found, staged), Ok) {
+            Ok(id) => id,
+            Err(RepoError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                continue;
+            }
+            Err(error) => return Err(error),
         };
         let is_changed = staged.is_none_or(|staged| (staged.id, staged.mode) != (id, found.mode));
         settled.push(Settled { id, is_changed });
+        files.push(found);
     }
+    scan.files = files;
     Ok(settled)
 }
 

@@ -83,6 +83,7 @@ impl Ignores {
 fn parse(path: &[u8], bytes: &[u8]) -> Result<Gitignore, RepoError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut builder = GitignoreBuilder::new("");
+    builder.allow_unclosed_class(false);
     for line in bytes.split(|&b| b == b'\n') {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let Ok(line) = std::str::from_utf8(line) else {

@@ -88,8 +88,6 @@ pub(crate) fn scan(repo: &Repo, index: &Index, options: &ScanOptions) -> Result<
     }
     out.files.sort_by(|a, b| a.path.cmp(&b.path));
     out.empty_dirs.sort();
-    out.loss
-        .sort_by(|a, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
     Ok(out)
 }
 
@@ -122,6 +120,8 @@ impl Walk<'_> {
         let fail = |error| RepoError::io(format!("list `{}`", show(path)), error);
         let entries = match files::open_dir(&self.repo.root, path) {
             Ok(dir) => files::entries(&dir).map_err(fail)?,
+            // Gone since its parent was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_root => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
                 return Err(too_deep(path));
             }

@@ -100,8 +100,8 @@ impl Repo {
             count_loss: true,
             limits: options.limits,
         };
-        let scan = scan(self, &index, &scan_options)?;
-        let settled = settle(self, &index, &scan, Keep::Raw(&outbox))?;
+        let mut scan = scan(self, &index, &scan_options)?;
+        let settled = settle(self, &index, &mut scan, Keep::Raw(&outbox))?;
         let local = Local::read(self, &outbox, options)?;
 
         let staged = Trees::plan(index.staged())?;
@@ -131,6 +131,7 @@ impl Repo {
         };
         let mut loss = scan.loss;
         loss.extend(local.loss);
+        loss.sort_by(|a, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
         let commit = match head.filter(|_| saved) {
             Some(head) => head,
             None => {
@@ -302,5 +303,7 @@ pub(crate) fn commit(
     outbox.put(ObjectType::Commit, text.as_bytes())
 }
 
+#[cfg(test)]
+mod hostile_tests;
 #[cfg(test)]
 mod tests;

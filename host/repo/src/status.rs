@@ -45,8 +45,8 @@ impl Repo {
             count_loss: false,
             limits,
         };
-        let scan = scan(self, &index, &options)?;
-        let settled = settle(self, &index, &scan, Keep::Nothing)?;
+        let mut scan = scan(self, &index, &options)?;
+        let settled = settle(self, &index, &mut scan, Keep::Nothing)?;
         let mut status = Status {
             head: self.head()?,
             staged: cut(self.count_staged(&index, commit)?),

@@ -3,7 +3,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use warren_model::LossKind;
 
 use super::*;
-use crate::testrepo::{TestRepo, git_in};
+use crate::testrepo::TestRepo;
 
 fn lost(snapshot: &Snapshot) -> Vec<(LossKind, &str, u64)> {
     let lost = snapshot.loss.iter();
@@ -404,180 +404,93 @@ fn what_git_calls_clean_is_clean() {
 }
 
 #[test]
-fn nested_repositories_are_named_and_nothing_is_done() {
+fn ignore_rules_are_those_of_git() {
     let repo = TestRepo::new();
-    repo.write("vendor/inner/file", "x");
-    git_in(&repo.at("vendor/inner"), &["init", "-q"]);
-    repo.write("other/f", "x");
-    git_in(&repo.at("other"), &["init", "-q"]);
-    repo.write("linked/.git", "gitdir: /elsewhere");
-    let error = repo.snapshot().err().unwrap();
-    assert!(
-        matches!(&error, RepoError::Nested(names) if names == &["linked", "other", "vendor/inner"])
-    );
-    repo.write(".git/info/exclude", "vendor\nother\nlinked\n");
-    let (snapshot, _) = repo.snapshot().unwrap();
-    assert_eq!(snapshot.loss.len(), 3);
-}
-
-#[test]
-fn a_submodule_counts_while_it_is_empty() {
-    let repo = TestRepo::new();
-    let head = repo.id("HEAD").to_string();
-    let entry = format!("160000,{head},sub");
-    repo.git(&["update-index", "--add", "--cacheinfo", &entry]);
-    repo.commit("with a submodule");
-    std::fs::create_dir(repo.at("sub")).unwrap();
-    repo.publish();
-    assert!(repo.snapshot().unwrap().0.saved);
-    repo.write("a.txt", "dirty\n");
+    let rules = "# comment\n\nfoo/\n/bar\na/**/b\n*.o\n!keep.o\n\\#x\n\\!y\ntrail\\ \nspaces   \n\
+        dir/*\n!dir/keep\n**/deep\nx[0-9]\n[!m-z]z\na?c\nf**r\n/**/only\nq/**\n\ncrlf\r\n[broken\n\
+        sub/inner\n!sub/inner/back\nUPPER\n";
+    repo.write(".gitignore", rules);
+    repo.write("sub/.gitignore", "!*.o\n/local\n*.tmp\n!foo/\n");
+    repo.write(".git/info/exclude", "excluded\n!bar\nsub/x.keep\n");
+    let names = [
+        "foo/x",
+        "n/foo/x",
+        "foo.txt",
+        "bar",
+        "n/bar",
+        "a/b",
+        "a/x/b",
+        "a/x/y/b",
+        "b",
+        "x.o",
+        "keep.o",
+        "n/keep.o",
+        "#x",
+        "!y",
+        "trail ",
+        "trail",
+        "spaces",
+        "spaces   ",
+        "dir/new",
+        "dir/keep",
+        "n/dir/new",
+        "deep",
+        "n/n/deep/f",
+        "x1",
+        "xx",
+        "az",
+        "mz",
+        "abc",
+        "ac",
+        "a/c",
+        "foor",
+        "f/r",
+        "fr",
+        "only",
+        "n/m/only",
+        "q/f",
+        "q/g/f",
+        "crlf",
+        "crlf\r",
+        "[broken",
+        "sub/inner/back",
+        "sub/inner/f",
+        "sub/x.o",
+        "sub/local",
+        "sub/n/local",
+        "sub/n/y.tmp",
+        "sub/foo/x",
+        "excluded",
+        "sub/x.keep",
+        "upper",
+        "UPPER",
+        "é.o",
+        "é",
+    ];
+    for name in names {
+        if repo
+            .at(name)
+            .parent()
+            .is_some_and(|parent| !parent.is_file())
+            && !repo.at(name).exists()
+        {
+            repo.write(name, "x");
+        }
+    }
+    let listed = repo.git(&[
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]);
+    let mut expected: Vec<_> = listed.split_terminator('\0').map(String::from).collect();
+    expected.sort();
     let (snapshot, outbox) = repo.snapshot().unwrap();
     let files = outbox.files(&snapshot.commit.to_string());
-    assert_eq!(files[&b"sub"[..]], ("160000".to_owned(), head.into_bytes()));
-    repo.write("sub/new.txt", "invisible to git status");
-    assert_eq!(repo.snapshot().err().unwrap().code(), "NestedRepository");
-}
-
-#[test]
-fn an_operation_under_way_is_refused_by_name() {
-    let in_progress = |repo: &TestRepo| match repo.snapshot() {
-        Err(RepoError::OperationInProgress(name)) => name,
-        other => panic!("{:?}", other.map(|(snapshot, _)| snapshot)),
-    };
-    let repo = TestRepo::new();
-    for (file, name) in [
-        ("MERGE_HEAD", "merge"),
-        ("CHERRY_PICK_HEAD", "cherry-pick"),
-        ("REVERT_HEAD", "revert"),
-        ("BISECT_LOG", "bisect"),
-    ] {
-        repo.write(&format!(".git/{file}"), &format!("{}\n", repo.id("HEAD")));
-        assert_eq!(in_progress(&repo), name);
-        std::fs::remove_file(repo.at(".git").join(file)).unwrap();
-    }
-    for (dir, name) in [
-        ("rebase-merge", "rebase"),
-        ("rebase-apply", "am"),
-        ("sequencer", "sequencer"),
-    ] {
-        std::fs::create_dir(repo.at(".git").join(dir)).unwrap();
-        assert_eq!(in_progress(&repo), name);
-        std::fs::remove_dir(repo.at(".git").join(dir)).unwrap();
-    }
-    // Conflicts of a stash leave no other mark than the index.
-    let id = repo.git(&["hash-object", "-w", "a.txt"]);
-    let lines = format!(
-        "0 {} 0\ta.txt\n100644 {} 1\ta.txt\n",
-        "0".repeat(40),
-        id.trim()
-    );
-    repo.write(".git/lines", &lines);
-    let status = std::process::Command::new("git")
-        .current_dir(repo.path())
-        .args(["update-index", "--index-info"])
-        .stdin(std::fs::File::open(repo.at(".git/lines")).unwrap())
-        .status()
-        .unwrap();
-    assert!(status.success());
-    assert_eq!(in_progress(&repo), "unresolved conflicts");
-}
-
-#[test]
-fn names_that_no_git_takes_are_refused() {
-    for name in [".GIT/config", "dir/git~1", "x/.g\u{200c}it", "back\\slash"] {
-        let repo = TestRepo::new();
-        repo.write(name, "x");
-        assert_eq!(
-            repo.snapshot().err().unwrap().code(),
-            "UnsafePath",
-            "{name}"
-        );
-    }
-    let repo = TestRepo::new();
-    symlink("/etc/passwd", repo.at(".gitmodules")).unwrap();
-    assert_eq!(repo.snapshot().err().unwrap().code(), "UnsafePath");
-}
-
-#[test]
-fn limits_are_asked_before_bytes_are_read() {
-    let repo = TestRepo::new();
-    let file = std::fs::File::create(repo.at("sparse")).unwrap();
-    file.set_len(1 << 40).unwrap();
-    let error = repo.snapshot().err().unwrap();
-    assert!(matches!(&error, RepoError::TooLarge(what) if what.contains("`sparse`")));
-    file.set_len(5).unwrap();
-    let mut options = repo.options();
-    options.limits.entries_max = 3;
-    assert_eq!(
-        repo.snapshot_with(&options).err().unwrap().code(),
-        "TooLarge"
-    );
-    options.limits.entries_max = 4;
-    assert!(repo.snapshot_with(&options).is_ok());
-
-    std::fs::create_dir_all(repo.at(&"d/".repeat(600))).unwrap();
-    assert_eq!(repo.snapshot().err().unwrap().code(), "TooLarge");
-}
-
-#[test]
-fn a_file_too_big_for_memory_is_streamed() {
-    let repo = TestRepo::new();
-    let file = std::fs::File::create(repo.at("big")).unwrap();
-    file.set_len((64 << 20) + 1).unwrap();
-    let (snapshot, outbox) = repo.snapshot().unwrap();
-    let size = outbox.git(&["cat-file", "-s", &format!("{}:big", snapshot.commit)]);
-    assert_eq!(size.trim(), ((64 << 20) + 1).to_string());
-}
-
-#[test]
-fn a_damaged_repository_is_an_error_and_not_a_half_snapshot() {
-    let repo = TestRepo::new();
-    repo.write("c.txt", "three\n");
-    repo.git(&["add", "-A"]);
-    repo.commit("second");
-    let id = repo.git(&["rev-parse", "HEAD:c.txt"]);
-    let object = repo.at(&format!(".git/objects/{}/{}", &id[..2], id[2..].trim()));
-    std::fs::remove_file(&object).unwrap();
-    assert_eq!(repo.snapshot().err().unwrap().code(), "MissingObject");
-    // Another object under its name.
-    let other = repo.git(&["rev-parse", "HEAD:a.txt"]);
-    let other = repo.at(&format!(
-        ".git/objects/{}/{}",
-        &other[..2],
-        other[2..].trim()
-    ));
-    std::fs::copy(other, &object).unwrap();
-    assert!(repo.snapshot().is_err());
-}
-
-#[test]
-fn objects_that_are_mostly_zeros_do_not_fill_the_memory() {
-    use std::io::Write;
-    let repo = TestRepo::new();
-    // 100 MB of a commit in 100 KB on disk: only the header is read.
-    let path = repo.outside("zeros");
-    let mut file = std::fs::File::create(&path).unwrap();
-    let head = repo.git(&["cat-file", "commit", "HEAD"]);
-    file.write_all(head.as_bytes()).unwrap();
-    file.write_all(&vec![b'0'; 100 << 20]).unwrap();
-    let args = [
-        "hash-object",
-        "-w",
-        "-t",
-        "commit",
-        "--literally",
-        path.to_str().unwrap(),
-    ];
-    let id = repo.git(&args);
-    repo.git(&["update-ref", "refs/heads/bomb", id.trim()]);
-    assert_eq!(repo.snapshot().err().unwrap().code(), "TooLarge");
-    let status = repo.open().unwrap().status(Limits::default());
-    assert_eq!(status.unwrap_err().code(), "TooLarge");
-
-    let repo = TestRepo::new();
-    std::fs::File::create(repo.at(".git/refs/heads/sparse"))
-        .unwrap()
-        .set_len(1 << 40)
-        .unwrap();
-    assert_eq!(repo.open().unwrap_err().code(), "TooLarge");
+    let found: Vec<_> = files
+        .into_keys()
+        .map(|name| String::from_utf8(name).unwrap())
+        .collect();
+    assert_eq!(found, expected);
 }
