@@ -1,5 +1,6 @@
 //! What each plugin may do: what is shipped, and what `[plugins.grants]` says beside it.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +43,10 @@ pub(super) fn table(config: &Config) -> Result<GrantTable, OpenError> {
 fn python(config: &Config) -> Result<ProcessGrant, OpenError> {
     let search = search();
     let mut programs = no_programs(config, &search)?;
-    programs.alias("python", &[&config.python_interpreter.value]);
+    programs.alias(
+        "python",
+        &candidates(&config.python_interpreter.value, &search),
+    );
     let installer = &config.python_installer;
     if installer.value != Installer::Pip {
         programs.alias("uv", &["uv"]);
@@ -148,6 +152,26 @@ fn search() -> Vec<PathBuf> {
         .collect()
 }
 
+/// Where an interpreter may be, best first. A script in its place, as version managers put there,
+/// starts another one that nobody granted: real programs come before it.
+fn candidates(name: &str, search: &[PathBuf]) -> Vec<String> {
+    let mut found: Vec<String> = search
+        .iter()
+        .map(|dir| dir.join(name))
+        .filter(|path| is_binary(path))
+        .filter_map(|path| path.to_str().map(str::to_owned))
+        .collect();
+    found.push(name.to_owned());
+    found
+}
+
+fn is_binary(path: &Path) -> bool {
+    let mut start = [0; 4];
+    std::fs::metadata(path).is_ok_and(|found| found.is_file())
+        && std::fs::File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
+        && start == *b"\x7fELF"
+}
+
 /// Interpreters on the Pod, which `pythonPath` may name.
 fn interpreters(search: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -176,7 +200,21 @@ fn is_python(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_python;
+    use super::{candidates, is_python};
+
+    #[test]
+    fn a_real_program_comes_before_a_script() {
+        let dir = tempfile::tempdir().unwrap();
+        let [shims, real, none] = ["shims", "real", "none"].map(|name| dir.path().join(name));
+        for (folder, content) in [(&shims, &b"#!/bin/sh\n"[..]), (&real, b"\x7fELF...")] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("python3"), content).unwrap();
+        }
+        let search = [none, shims, real.clone()];
+        let real = real.join("python3").to_str().unwrap().to_owned();
+        assert_eq!(candidates("python3", &search), [real, "python3".to_owned()]);
+        assert_eq!(candidates("python4", &search), ["python4"]);
+    }
 
     #[test]
     fn only_interpreters_are_interpreters() {

@@ -194,8 +194,10 @@ impl Config {
                 return invalid("plugins.shipped", &self.plugins_shipped.origin, reason);
             }
         }
-        if self.python_interpreter.value.is_empty() {
-            let reason = "this is no program".to_owned();
+        let interpreter = Path::new(&self.python_interpreter.value);
+        let is_name = interpreter.components().count() == 1;
+        if !interpreter.is_absolute() && !is_name {
+            let reason = "it is neither a name nor an absolute path".to_owned();
             return invalid(
                 "python.interpreter",
                 &self.python_interpreter.origin,

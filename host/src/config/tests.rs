@@ -279,6 +279,8 @@ fn values_out_of_range_are_refused() {
         "[workspace]\nsoft-limit-percent = 96",
         "[workspace]\nroot = ''",
         "[python]\ninstaller = 'conda'",
+        "[python]\ninterpreter = 'bin/python'",
+        "[python]\ninterpreter = ''",
         "[plugins]\nshipped = ['node']",
         "[store]\nurl = 'embedded:/x'",
         "[credentials.a]\nusername = 'u'",

@@ -59,6 +59,15 @@ async fn live(scene: &Scene, console: &Console, report: &mut Report) -> Result<(
     report.quote(&text::suspended(&key, &plan));
     let suspended = service.suspend_all(&key, false).await?;
     report.done(&format!("suspended {} RootDirs", suspended.roots.len()));
+    if scene.made().is_none() {
+        for receipt in suspended.roots.iter().flat_map(|root| &root.receipts) {
+            if let Some(name) = &receipt.ref_name {
+                report.note(&format!(
+                    "the remote now has `{name}`; nobody deletes it but you"
+                ));
+            }
+        }
+    }
     // Another host is to bring it back: nothing of this one may help.
     drop(service);
     let left = scene::entries(scene.first())?;
