@@ -138,3 +138,22 @@ impl RepoError {
         Some(hint.to_owned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_from_other_failures() {
+        let full = std::io::Error::from(ErrorKind::StorageFull);
+        assert_eq!(RepoError::io("write `x`", full).code(), "NoSpace");
+        let quota = std::io::Error::from(ErrorKind::QuotaExceeded);
+        assert_eq!(RepoError::io("write `x`", quota).code(), "NoSpace");
+        let libgit2 = git2::Error::from_str("failed to write: No space left on device");
+        assert_eq!(RepoError::git("write")(libgit2).code(), "NoSpace");
+        let other = RepoError::io("write `x`", std::io::Error::from(ErrorKind::NotFound));
+        assert_eq!(other.code(), "Io");
+        assert_eq!(other.to_string(), "cannot write `x`");
+        assert!(std::error::Error::source(&other).is_some());
+    }
+}

@@ -71,6 +71,7 @@ pub(crate) fn scan(repo: &Repo, index: &Index, options: &ScanOptions) -> Result<
             ignores: Ignores::base(),
         }],
         entries: 0,
+        ignored_entries: 0,
         nested: Vec::new(),
         out: Scan::default(),
     };
@@ -109,6 +110,7 @@ struct Walk<'a> {
     trusts_modes: bool,
     pending: Vec<Folder>,
     entries: usize,
+    ignored_entries: usize,
     nested: Vec<String>,
     out: Scan,
 }
@@ -175,7 +177,8 @@ impl Walk<'_> {
         let ignored = parent.ignored || parent.ignores.hide(&self.repo.root, &path, true)?;
         let is_wanted = kept || self.index.has_below(&prefix) || self.keeps_below(&prefix);
         if ignored && !is_wanted {
-            return self.lose_folder(&prefix);
+            self.lose_folder(&prefix);
+            return Ok(());
         }
         check_name(&entry.name, &path)?;
         if parent.depth >= self.options.limits.depth_max {
@@ -308,34 +311,45 @@ impl Walk<'_> {
     }
 
     /// Lists an ignored folder with what is in it.
-    fn lose_folder(&mut self, prefix: &[u8]) -> Result<(), RepoError> {
+    fn lose_folder(&mut self, prefix: &[u8]) {
+        let bytes = if self.options.count_loss {
+            self.count_bytes(prefix)
+        } else {
+            0
+        };
+        self.lose(LossKind::Ignored, prefix, bytes);
+    }
+
+    /// Bytes in a folder, only for the report: what cannot be looked into, or is too much to count,
+    /// does not keep the rest from being saved.
+    fn count_bytes(&mut self, prefix: &[u8]) -> u64 {
         let mut bytes = 0_u64;
-        if self.options.count_loss {
-            let mut pending = vec![prefix.to_vec()];
-            while let Some(prefix) = pending.pop() {
-                // Only for the report: what cannot be looked into does not stop a suspend.
-                let dir = match files::open_dir(&self.repo.root, &prefix) {
-                    Ok(dir) => dir,
-                    Err(error) => {
-                        tracing::debug!(path = %show(&prefix), %error, "ignored folder not counted");
-                        continue;
+        let mut pending = vec![prefix.to_vec()];
+        while let Some(prefix) = pending.pop() {
+            let entries = files::open_dir(&self.repo.root, &prefix)
+                .and_then(|dir| files::entries(&dir))
+                .unwrap_or_else(|error| {
+                    tracing::debug!(path = %show(&prefix), %error, "ignored folder not counted");
+                    Vec::new()
+                });
+            self.ignored_entries += entries.len();
+            if self.ignored_entries > self.options.limits.entries_max {
+                tracing::debug!(path = %show(&prefix), "too many ignored entries to count");
+                return bytes;
+            }
+            for entry in entries {
+                match entry.kind() {
+                    FileType::Directory => {
+                        pending.push([prefix.as_slice(), &entry.name, b"/"].concat());
                     }
-                };
-                let fail = |error| RepoError::io(format!("list `{}`", show(&prefix)), error);
-                for entry in files::entries(&dir).map_err(fail)? {
-                    self.count()?;
-                    match entry.kind() {
-                        FileType::Directory => {
-                            pending.push([prefix.as_slice(), &entry.name, b"/"].concat());
-                        }
-                        FileType::RegularFile => bytes += entry.stat.st_size as u64,
-                        _ => {}
+                    FileType::RegularFile => {
+                        bytes = bytes.saturating_add(entry.stat.st_size as u64);
                     }
+                    _ => {}
                 }
             }
         }
-        self.lose(LossKind::Ignored, prefix, bytes);
-        Ok(())
+        bytes
     }
 }
 

@@ -21,7 +21,7 @@ const TIME_MAX: i64 = 4_102_444_799;
 /// How much one RootDir may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most entries, ignored ones among them.
+    /// Most entries; those in ignored folders are not among them, and are counted as far as this.
     pub entries_max: usize,
     /// Longest file in bytes, asked before it is read.
     pub blob_bytes_max: u64,

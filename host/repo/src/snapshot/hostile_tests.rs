@@ -114,7 +114,11 @@ fn limits_are_asked_before_bytes_are_read() {
         repo.snapshot_with(&options).err().unwrap().code(),
         "TooLarge"
     );
-    options.limits.entries_max = 4;
+    options.limits.entries_max = 5;
+    repo.write(".git/info/exclude", "ignored\n");
+    for number in 0..9 {
+        repo.write(&format!("dir/ignored/{number}"), "x");
+    }
     assert!(repo.snapshot_with(&options).is_ok());
 
     std::fs::create_dir_all(repo.at(&"d/".repeat(600))).unwrap();
