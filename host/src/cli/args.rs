@@ -159,13 +159,13 @@ pub(crate) enum Workspace {
         #[command(flatten)]
         project: Project,
         #[command(flatten)]
-        how: Dispose,
+        how: Disposal,
     },
 }
 
 /// How to delete.
 #[derive(Debug, Args)]
-pub(crate) struct Dispose {
+pub(crate) struct Disposal {
     /// Change nothing; name what would be kept and what would be lost
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -215,7 +215,7 @@ pub(crate) enum RootDir {
         #[arg(long, value_name = "ID")]
         creator: Option<String>,
         #[command(flatten)]
-        how: Dispose,
+        how: Disposal,
     },
 }
 

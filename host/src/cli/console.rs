@@ -122,8 +122,11 @@ pub(crate) fn usage(error: &clap::Error) -> u8 {
             .zip(std::env::args_os().skip(1))
             .any(|(flag, value)| flag == "--output" && value == "json");
     if error.use_stderr() && wants_json {
-        let message = excerpt(error.render().to_string().as_bytes(), MESSAGE_BYTES_MAX);
-        let message = message.strip_prefix("error: ").unwrap_or(&message);
+        let text = error.render().to_string();
+        // Behind it stands how the command is used, for people.
+        let message = text.split("\n\nUsage:").next().unwrap_or(&text);
+        let message = message.strip_prefix("error: ").unwrap_or(message);
+        let message = excerpt(message.as_bytes(), MESSAGE_BYTES_MAX);
         let value = json!({ "error": {
             "code": "Usage", "message": message, "hint": "`warren --help` shows the commands",
         } });

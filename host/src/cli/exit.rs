@@ -170,7 +170,7 @@ mod tests {
         "src/plugin/error.rs",
         "src/plugin/load_error.rs",
         "src/cli/error.rs",
-        "../mirror/src/error.rs",
+        "mirror/src/error.rs",
     ];
 
     fn codes_of(source: &str) -> BTreeSet<String> {

@@ -4,7 +4,7 @@ use serde_json::json;
 use warren::service::{DisposeOptions, InitReport, Service};
 use warren_model::TenantId;
 
-use super::super::args::{Dispose, Workspace};
+use super::super::args::{Disposal, Workspace};
 use super::super::console::Reply;
 use super::super::error::CliError;
 use super::super::{exit, text};
@@ -51,7 +51,7 @@ fn brought_up(report: &InitReport) -> Result<Reply, CliError> {
     Ok(Reply::new(report, text::brought_up(report))?.with_exit(exit))
 }
 
-pub(super) fn options(how: &Dispose) -> DisposeOptions {
+pub(super) fn options(how: &Disposal) -> DisposeOptions {
     DisposeOptions {
         dry_run: how.dry_run,
         force: how.force,
