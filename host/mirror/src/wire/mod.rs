@@ -87,7 +87,8 @@ pub(crate) struct Wire {
     received: Cell<u64>,
     /// While a list of refs comes in: what may have been received at its end.
     listing_until: Cell<Option<u64>>,
-    asked: Cell<u32>,
+    /// Kinds of questions that were answered on this connection.
+    asked: Cell<u8>,
     sideband: RefCell<Vec<u8>>,
 }
 
@@ -285,8 +286,10 @@ impl Wire {
         asked: CredentialType,
     ) -> Result<git2::Cred, git2::Error> {
         let place = self.place();
-        let count = self.asked.get() + 1;
-        self.asked.set(count);
+        // ssh asks for the user name first, where the URL has none.
+        let kind = if asked.is_username() { 1 } else { 2 };
+        let is_again = self.asked.get() & kind != 0;
+        self.asked.set(self.asked.get() | kind);
         let refused = |why: String| {
             self.fail(MirrorError::AuthenticationFailed(why));
             git2::Error::new(
@@ -298,10 +301,7 @@ impl Wire {
         let Some(login) = &self.spec.login else {
             return Err(refused(format!("`{place}` wants credentials")));
         };
-        // ssh asks for the user name first.
-        let most = if asked.is_username() { 1 } else { 2 };
-        let http = asked.is_user_pass_plaintext() && !asked.is_ssh_key();
-        if count > most || (http && count > 1) {
+        if is_again {
             return Err(refused(format!("`{place}` refused the credentials")));
         }
         match login.answer(user, asked)? {

@@ -2,7 +2,7 @@
 
 use crate::setup::{Host, code, spec};
 use warren_mirror::MirrorError;
-use warren_testkit::Fault;
+use warren_testkit::{Fault, GitRepo};
 
 const REF: &str = "refs/heads/vance/suspend/r";
 
@@ -17,7 +17,7 @@ fn dirty() -> Host {
 #[test]
 fn a_snapshot_is_pushed_read_back_and_proved() {
     let host = dirty();
-    let up = warren_testkit::GitRepo::at(host.work.join("srv/up.git"));
+    let up = GitRepo::at(host.work.join("srv/up.git"));
     let origin = host.origin("up.git");
     let mut session = host.session("r");
     let made = session.snapshot(&origin, &[]).unwrap();
@@ -60,7 +60,7 @@ fn a_clean_root_is_saved_already_and_a_local_commit_is_not() {
     assert!(!made.saved);
     assert!(session.receipts().is_empty());
     session.push(&origin, &made.commit, REF, None).unwrap();
-    let up = warren_testkit::GitRepo::at(host.work.join("srv/up.git"));
+    let up = GitRepo::at(host.work.join("srv/up.git"));
     assert!(up.run(&["cat-file", "-e", &local]).status.success());
 }
 
@@ -68,7 +68,7 @@ fn a_clean_root_is_saved_already_and_a_local_commit_is_not() {
 fn heads_own_commit_and_a_commit_of_all_can_be_pushed() {
     let host = dirty();
     let root = host.root("r");
-    let up = warren_testkit::GitRepo::at(host.work.join("srv/up.git"));
+    let up = GitRepo::at(host.work.join("srv/up.git"));
     let origin = host.origin("up.git");
     let mut session = host.session("r");
     let made = session.commit_all(&origin, "all of it").unwrap().unwrap();
@@ -95,7 +95,7 @@ fn heads_own_commit_and_a_commit_of_all_can_be_pushed() {
 #[test]
 fn a_refused_push_is_an_error_with_what_the_server_said() {
     let host = dirty();
-    let up = warren_testkit::GitRepo::at(host.work.join("srv/up.git"));
+    let up = GitRepo::at(host.work.join("srv/up.git"));
     up.hook(
         "pre-receive",
         r"printf '\033]0;x\007policy says no\n' >&2; yes loud | head -c 5000000 >&2; exit 1",
@@ -122,7 +122,7 @@ fn a_refused_push_is_an_error_with_what_the_server_said() {
 #[test]
 fn a_protected_ref_is_rejected_too() {
     let host = dirty();
-    let up = warren_testkit::GitRepo::at(host.work.join("srv/up.git"));
+    let up = GitRepo::at(host.work.join("srv/up.git"));
     up.hook("update", "echo protected; exit 1");
     let origin = host.origin("up.git");
     let mut session = host.session("r");
@@ -141,7 +141,7 @@ fn a_protected_ref_is_rejected_too() {
 #[test]
 fn foreign_and_moved_refs_are_conflicts_and_stay() {
     let host = dirty();
-    let up = warren_testkit::GitRepo::at(host.work.join("srv/up.git"));
+    let up = GitRepo::at(host.work.join("srv/up.git"));
     let foreign = up.seed("vance/suspend/r", &[("theirs.txt", "x")]);
     let origin = host.origin("up.git");
     let mut session = host.session("r");
@@ -188,7 +188,7 @@ fn foreign_and_moved_refs_are_conflicts_and_stay() {
 #[test]
 fn a_ref_that_moves_during_the_push_is_not_overwritten() {
     let host = dirty();
-    let up = warren_testkit::GitRepo::at(host.work.join("srv/up.git"));
+    let up = GitRepo::at(host.work.join("srv/up.git"));
     // Between what the server showed and what it does, somebody else is quicker.
     up.hook(
         "pre-receive",
@@ -208,7 +208,7 @@ fn a_ref_that_moves_during_the_push_is_not_overwritten() {
 #[test]
 fn a_server_that_says_yes_and_does_not_keep_it_is_found_out() {
     let host = dirty();
-    let up = warren_testkit::GitRepo::at(host.work.join("srv/up.git"));
+    let up = GitRepo::at(host.work.join("srv/up.git"));
     up.hook("post-receive", &format!("git update-ref -d {REF}"));
     let origin = host.origin("up.git");
     let mut session = host.session("r");
@@ -251,7 +251,7 @@ fn a_remote_that_is_gone_costs_nothing() {
 #[test]
 fn a_dry_run_proves_without_pushing() {
     let host = dirty();
-    let up = warren_testkit::GitRepo::at(host.work.join("srv/up.git"));
+    let up = GitRepo::at(host.work.join("srv/up.git"));
     let origin = host.origin("up.git");
     let mut dry = spec(&host.work, "r");
     dry.dry_run = true;
@@ -287,4 +287,19 @@ fn the_url_comes_from_the_caller_never_from_the_roots_config() {
             .iter()
             .all(|seen| !seen.path.contains("evil"))
     );
+}
+
+#[test]
+fn a_mirror_that_lost_its_packs_does_not_keep_work_from_being_saved() {
+    let host = dirty();
+    for entry in std::fs::read_dir(host.mirror_repositories()[0].join("objects/pack")).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    let origin = host.origin("up.git");
+    let mut session = host.session("r");
+    let made = session.snapshot(&origin, &[]).unwrap();
+    session.push(&origin, &made.commit, REF, None).unwrap();
+    let up = GitRepo::at(host.work.join("srv/up.git"));
+    assert_eq!(up.git(&["fsck", "--full"]), "");
+    assert_eq!(up.ref_id(REF), Some(made.commit));
 }
