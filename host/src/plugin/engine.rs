@@ -45,7 +45,7 @@ const CORE_INSTANCES_PER_CALL: u32 = 16;
 /// # Errors
 ///
 /// Fails when the pool's address space cannot be reserved or no thread can be started.
-pub fn engine(pool: &PoolSize) -> wasmtime::Result<Engine> {
+pub(crate) fn engine(pool: &PoolSize) -> wasmtime::Result<Engine> {
     let engine = Engine::new(&config(pool))?;
     start_ticker(&engine)?;
     Ok(engine)

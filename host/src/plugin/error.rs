@@ -22,8 +22,6 @@ pub enum LimitKind {
     HostCall,
     /// Open handles.
     Handles,
-    /// Bytes of one request for random data.
-    Random,
 }
 
 impl LimitKind {
@@ -35,7 +33,6 @@ impl LimitKind {
             Self::Stack => "stack",
             Self::HostCall => "data in one host call",
             Self::Handles => "open handles",
-            Self::Random => "random data at once",
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What a plugin may reach, and how much of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use warren_mirror::RefPatterns;
 use warren_process::{ChildLimits, Programs};
 
 use super::engine::EPOCH;
@@ -18,6 +19,17 @@ pub enum RootAccess {
     /// Everything inside can be changed.
     #[default]
     ReadWrite,
+}
+
+/// What a plugin may do with remotes.
+#[derive(Debug, Clone, Default)]
+pub struct GitGrant {
+    /// Refs that it may push and delete.
+    pub push_refs: RefPatterns,
+    /// Credential aliases that it may name; none: all.
+    pub aliases: Option<BTreeSet<String>>,
+    /// Most bytes that one verb may receive; the host's own limit holds when it is lower.
+    pub received_bytes_max: Option<u64>,
 }
 
 /// Which programs a plugin may run.
@@ -38,8 +50,8 @@ pub struct ProcessGrant {
 /// What a plugin may import.
 #[derive(Debug, Clone)]
 pub struct Grants {
-    /// The verbs of `git`. Which remotes and credentials is the policy of the mirrors.
-    pub git: bool,
+    /// The verbs of `git`; none: not at all. Which remotes is the policy of the mirrors.
+    pub git: Option<GitGrant>,
     /// The verbs of `process`; none: not at all.
     pub process: Option<ProcessGrant>,
     /// Lines for the host's log.
@@ -56,7 +68,7 @@ impl Default for Grants {
     /// A plain handler: its RootDir, log and progress.
     fn default() -> Self {
         Self {
-            git: false,
+            git: None,
             process: None,
             log: true,
             progress: true,
@@ -128,10 +140,11 @@ pub struct GrantTable {
 }
 
 impl GrantTable {
-    /// The grants of the shipped plugins, with what `python` may run; every other one is plain.
-    pub fn shipped(python: ProcessGrant) -> Self {
+    /// The grants of the shipped plugins: what `git` and `python` may write to remotes, and what
+    /// `python` may run. Every other plugin is plain.
+    pub fn shipped(git: GitGrant, python: ProcessGrant) -> Self {
         let git = Grants {
-            git: true,
+            git: Some(git),
             ..Grants::default()
         };
         let python = Grants {

@@ -32,7 +32,7 @@ mod wasi;
 pub use call::{CallContext, CallMode, Cancel, ProgressSink, Suspended};
 pub use engine::{EPOCH, PoolSize};
 pub use error::{GitFailure, LimitKind, PluginError, ProcessFailure};
-pub use grants::{GrantTable, Grants, Limits, ProcessGrant, RootAccess, epochs};
+pub use grants::{GitGrant, GrantTable, Grants, Limits, ProcessGrant, RootAccess, epochs};
 pub use inspect::{COMPONENT_BYTES_MAX, Inspection, PACKAGE, VERSION, check_exports, inspect};
 pub use load::{LoadFailure, Sources, read};
 pub use load_error::{LoadError, Origin};
