@@ -88,11 +88,11 @@ pub(crate) fn write(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<Option<Stat>>, RepoError> {
     make_dirs(root, items, dirs)?;
-    let mut order: Vec<usize> = (0..items.len())
+    let files: Vec<usize> = (0..items.len())
         .filter(|i| items[*i].kind != Kind::Submodule)
         .collect();
-    order.sort_by(|a, b| items[*a].parent().cmp(items[*b].parent()));
-    let units: Vec<&[usize]> = order
+    // Neighbours share a directory: items come by path.
+    let units: Vec<&[usize]> = files
         .chunk_by(|a, b| items[*a].parent() == items[*b].parent())
         .flat_map(|same| same.chunks(CHUNK))
         .collect();
@@ -106,15 +106,15 @@ pub(crate) fn write(
         mtime: two_seconds_ago(),
     };
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let useful = order.len().div_ceil(FILES_PER_THREAD).max(1);
-    shared.run(cores.min(THREADS_MAX).min(useful), order.len(), progress)
+    let useful = files.len().div_ceil(FILES_PER_THREAD).max(1);
+    shared.run(cores.min(THREADS_MAX).min(useful), files.len(), progress)
 }
 
 fn two_seconds_ago() -> Timespec {
-    let now = SystemTime::now() - Duration::from_secs(2);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let since = now
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
+        .unwrap_or_default()
+        .saturating_sub(Duration::from_secs(2));
     Timespec {
         tv_sec: i64::try_from(since.as_secs()).unwrap_or(0),
         tv_nsec: i64::from(since.subsec_nanos()),
