@@ -87,9 +87,7 @@ fn remote<'repo>(repo: &'repo Repository, wire: &Wire) -> Result<Remote<'repo>, 
 /// A repository whose object format libgit2 does not read looks like nonsense to it.
 fn check_format(wire: &Wire, error: MirrorError) -> MirrorError {
     match error {
-        MirrorError::Unreachable(why)
-            if why.contains("object format") || why.contains("sha256") =>
-        {
+        MirrorError::Unreachable(why) if why.contains("object format") => {
             MirrorError::UnsupportedFormat(format!("sha256 at `{}`", wire.place()))
         }
         error => error,
@@ -102,7 +100,7 @@ fn connected<T>(
     repo: &Repository,
     wire: &Rc<Wire>,
     direction: Direction,
-    then: impl FnOnce(&mut Remote<'_>, &Advertised) -> Result<T, MirrorError>,
+    then: impl FnOnce(&mut Remote<'_>, Advertised) -> Result<T, MirrorError>,
 ) -> Result<T, MirrorError> {
     let mut remote = remote(repo, wire)?;
     wire.begin();
@@ -124,14 +122,12 @@ fn connected<T>(
         )));
     }
     let advertised = Advertised::read(connection.remote(), wire)?;
-    then(connection.remote(), &advertised)
+    then(connection.remote(), advertised)
 }
 
 /// Lists the refs of a remote.
 pub(crate) fn list(repo: &Repository, wire: &Rc<Wire>) -> Result<Advertised, MirrorError> {
-    connected(repo, wire, Direction::Fetch, |_, advertised| {
-        Ok(advertised.clone())
-    })
+    connected(repo, wire, Direction::Fetch, |_, advertised| Ok(advertised))
 }
 
 /// Lists the refs of a remote and downloads, on the same connection, what the refspecs that `plan`
@@ -142,9 +138,9 @@ pub(crate) fn download(
     plan: impl FnOnce(&Advertised) -> Result<Vec<String>, MirrorError>,
 ) -> Result<Advertised, MirrorError> {
     connected(repo, wire, Direction::Fetch, |remote, advertised| {
-        let refspecs = plan(advertised)?;
+        let refspecs = plan(&advertised)?;
         if refspecs.is_empty() {
-            return Ok(advertised.clone());
+            return Ok(advertised);
         }
         let mut options = FetchOptions::new();
         options
@@ -153,7 +149,7 @@ pub(crate) fn download(
             .follow_redirects(RemoteRedirect::None)
             .update_fetchhead(false);
         wire.run("fetch", || remote.download(&refspecs, Some(&mut options)))?;
-        Ok(advertised.clone())
+        Ok(advertised)
     })
 }
 
@@ -206,7 +202,7 @@ pub(crate) fn push(
 ) -> Result<(), MirrorError> {
     let target = change.target.map(|id| id.to_string());
     let pushed = connected(repo, wire, Direction::Push, |remote, advertised| {
-        if change.check(advertised)? {
+        if change.check(&advertised)? {
             return Ok(false);
         }
         send(remote, wire, change)?;

@@ -3,6 +3,14 @@
 use super::Wire;
 use crate::MirrorError;
 
+/// How libgit2 begins when it does not follow a redirect.
+const REDIRECTS: [&str; 4] = [
+    "cannot redirect",
+    "unexpected redirect",
+    "redirect without location",
+    "too many redirect",
+];
+
 impl Wire {
     /// What an error of libgit2's network code means.
     pub(super) fn explain(&self, doing: &str, error: &git2::Error) -> MirrorError {
@@ -13,7 +21,7 @@ impl Wire {
         let place = self.place();
         let said = self.excerpt(error.message().as_bytes());
         tracing::debug!(%place, doing, code = ?error.code(), class = ?error.class(), said, "remote failed");
-        if said.contains("redirect") {
+        if REDIRECTS.iter().any(|start| said.starts_with(start)) {
             return MirrorError::Denied(format!("`{place}` redirects elsewhere"));
         }
         if let Some(status) = said.strip_prefix("unexpected http status code: ") {
