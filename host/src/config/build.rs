@@ -86,7 +86,7 @@ impl Config {
             services,
         })
         .await
-        .map_err(|error| OpenError::Runtime(Box::new(error.into())))?;
+        .map_err(|error| OpenError::Runtime(Box::new(error)))?;
         let config = ServiceConfig {
             workspace_root: self.workspace_root.value.clone(),
             state_dir: self.state_dir.value.clone(),
