@@ -95,18 +95,25 @@ fn closed_directories_come_back_for_a_plain_user() {
     let dir = fork(&lab);
     write(&dir, b"closed/inner/file", b"x");
     std::fs::create_dir_all(dir.join("closed/empty")).unwrap();
+    write(&dir, b"sealed/inner/file", b"x");
     for (path, mode) in [
         ("closed/inner/file", 0o400),
         ("closed/inner", 0o500),
         ("closed/empty", 0o500),
         ("closed", 0o500),
+        ("sealed/inner/file", 0o600),
+        ("sealed/inner", 0o700),
     ] {
         chmod(&dir.join(path), mode);
+    }
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        // Not even its owner may look into this one; only root could save it.
+        chmod(&dir.join("sealed"), 0o000);
     }
     let (snapshot, inbox) = lab.suspend(&dir, "s");
     let home = lab.path().join("home");
     std::fs::create_dir(&home).unwrap();
-    let is_root = rustix::process::geteuid().is_root();
     if is_root {
         chmod(lab.path(), 0o755);
         std::os::unix::fs::chown(&home, Some(65534), Some(65534)).unwrap();
@@ -145,6 +152,34 @@ fn a_tag_that_the_remote_dropped_does_not_stop_the_rest() {
     assert_eq!(git(&path, &["tag"]), "");
     assert_eq!(files(&path, &mut vec![]), files(&dir, &mut vec![]));
     fsck(&path);
+}
+
+#[test]
+fn the_index_knows_the_files_that_did_not_change() {
+    use std::os::unix::fs::MetadataExt as _;
+    let lab = Lab::new();
+    let dir = fork(&lab);
+    write(&dir, b"README", b"dirty\n");
+    chmod(&dir.join("both"), 0o600);
+    let (snapshot, inbox) = lab.suspend(&dir, "s");
+    let (path, _) = lab.restore(&inbox, snapshot.commit, "back", None).unwrap();
+    let debug = git(&path, &["ls-files", "--debug"]);
+    let mut known = Vec::new();
+    for entry in debug.split_inclusive("flags: 0\n") {
+        let (name, rest) = entry.split_once('\n').unwrap();
+        let stat = std::fs::symlink_metadata(path.join(name)).unwrap();
+        let times = format!(
+            "  ctime: {}:{}\n  mtime: {}:{}\n",
+            stat.ctime(),
+            stat.ctime_nsec(),
+            stat.mtime(),
+            stat.mtime_nsec()
+        );
+        if rest.starts_with(&times) {
+            known.push(name);
+        }
+    }
+    assert_eq!(known, ["both", "link", "run.sh", "src/a/b.txt", "src/gone"]);
 }
 
 #[test]
