@@ -66,6 +66,7 @@ fn config(pool: &PoolSize) -> Config {
         .wasm_memory64(false)
         .wasm_multi_memory(false)
         .wasm_relaxed_simd(false)
+        .gc_support(false)
         .wasm_gc(false)
         .wasm_function_references(false)
         .wasm_exceptions(false)
