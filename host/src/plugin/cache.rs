@@ -51,7 +51,10 @@ impl Cache {
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         let found = fs::symlink_metadata(&dir)?;
         if !found.is_dir() {
-            return Err(io::Error::new(io::ErrorKind::NotADirectory, dir.display().to_string()));
+            return Err(io::Error::new(
+                io::ErrorKind::NotADirectory,
+                dir.display().to_string(),
+            ));
         }
         if found.mode() & 0o077 != 0 {
             fs::set_permissions(&dir, Permissions::from_mode(0o700))?;
@@ -72,13 +75,19 @@ impl Cache {
             }
         };
         let Some(payload) = self.verify(&name, &bytes) else {
-            tracing::warn!(entry = name, "a compiled component is not the host's own; compiling it again");
+            tracing::warn!(
+                entry = name,
+                "a compiled component is not the host's own; compiling it again"
+            );
             return None;
         };
         let (description, code) = split(payload)?;
         // SAFETY: these very bytes were made by `store` from what this engine's compiler returned:
         // their MAC is valid under a key that only the host's user can read.
-        #[expect(unsafe_code, reason = "loads native code that the host itself has compiled")]
+        #[expect(
+            unsafe_code,
+            reason = "loads native code that the host itself has compiled"
+        )]
         let component = unsafe { Component::deserialize(engine, code) };
         match component {
             Ok(component) => Some(Entry {
@@ -156,7 +165,9 @@ impl Hasher for Sha256Hasher {
 
     fn finish(&self) -> u64 {
         let digest = self.0.clone().finalize();
-        digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        digest
+            .first_chunk()
+            .map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 }
 

@@ -130,9 +130,20 @@ mod tests {
     #[test]
     fn codes_are_those_that_callers_know() {
         let code = |e| error(e).code();
-        assert_eq!(code(wit::Error::SuspendNotConfigured("x".into())), "WorkspaceSuspendNotConfigured");
-        assert_eq!(code(wit::Error::Process(wit::ProcessError::NotFound("uv".into()))), "ProgramMissing");
-        assert_eq!(code(wit::Error::Git(wit::GitError::NotARepository)), "GitNotARepository");
+        assert_eq!(
+            code(wit::Error::SuspendNotConfigured("x".into())),
+            "WorkspaceSuspendNotConfigured"
+        );
+        assert_eq!(
+            code(wit::Error::Process(wit::ProcessError::NotFound(
+                "uv".into()
+            ))),
+            "ProgramMissing"
+        );
+        assert_eq!(
+            code(wit::Error::Git(wit::GitError::NotARepository)),
+            "GitNotARepository"
+        );
         assert_eq!(code(wit::Error::Failed("x".into())), "HandlerFailed");
     }
 }

@@ -301,7 +301,9 @@ impl GitFailure {
             Self::Denied(_) => "see `[git] allow` and `[credentials]` in the configuration",
             Self::OperationInProgress(_) => "finish or abort it, then try again",
             Self::NestedRepository(_) => "move or remove the inner repositories, then try again",
-            Self::Locked(_) => "wait for the other git program; if there is none, remove the lock file",
+            Self::Locked(_) => {
+                "wait for the other git program; if there is none, remove the lock file"
+            }
             Self::AuthenticationFailed(_) => "check the credential in the configuration",
             Self::HostKey(_) => "compare the server's key with `known_hosts`",
             Self::Unreachable(_) | Self::Timeout(_) => "nothing was changed; try again later",

@@ -106,7 +106,9 @@ fn names(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), LoadError> {
             _ => {}
         }
         if imports.len() > NAMES_MAX || exports.len() > NAMES_MAX {
-            return Err(LoadError::Malformed("it has too many imports or exports".into()));
+            return Err(LoadError::Malformed(
+                "it has too many imports or exports".into(),
+            ));
         }
     }
     Ok((imports, exports))
@@ -140,7 +142,8 @@ impl<'a> Interface<'a> {
     /// Whether a host with `ours` can serve it: the same track, `0.1` of `0.1.3` say. What differs
     /// inside a track is found by the type check.
     pub(crate) fn fits(&self, ours: &str) -> bool {
-        self.version.is_some_and(|version| track(version) == track(ours))
+        self.version
+            .is_some_and(|version| track(version) == track(ours))
     }
 }
 
@@ -217,9 +220,15 @@ mod tests {
         let code = |bytes: &[u8]| inspect(bytes).unwrap_err();
         assert!(matches!(code(b""), LoadError::Empty));
         let text = code(b"#!/bin/sh\nexec x");
-        assert_eq!(text.to_string(), r"this is no WebAssembly: the file starts with `#!/bin/sh\nexec x`");
+        assert_eq!(
+            text.to_string(),
+            r"this is no WebAssembly: the file starts with `#!/bin/sh\nexec x`"
+        );
         assert!(matches!(code(b"\0asm\x01\0\0\0"), LoadError::CoreModule));
-        assert!(matches!(code(b"\0asm\x0d\0\x01\0\x0b\xff"), LoadError::Malformed(_)));
+        assert!(matches!(
+            code(b"\0asm\x0d\0\x01\0\x0b\xff"),
+            LoadError::Malformed(_)
+        ));
         assert!(matches!(code(b"\0asm"), LoadError::Malformed(_)));
     }
 
@@ -228,7 +237,10 @@ mod tests {
         let names = ["warren:handler/log@0.1.0", "wasi:http/types@0.2.0"].map(import);
         let bytes = component(10, &[&names[1], &names[0]]);
         let found = inspect(&bytes).unwrap();
-        assert_eq!(found.imports, ["warren:handler/log@0.1.0", "wasi:http/types@0.2.0"]);
+        assert_eq!(
+            found.imports,
+            ["warren:handler/log@0.1.0", "wasi:http/types@0.2.0"]
+        );
         assert_eq!(found.wit_version.as_deref(), Some("0.1.0"));
         assert_eq!(found.digest.len(), 64);
     }
@@ -245,11 +257,15 @@ mod tests {
         assert!(check_exports(&inspection("warren:handler/handler@0.1.0")).is_ok());
         assert!(check_exports(&inspection("warren:handler/handler@0.1.7")).is_ok());
         assert_eq!(
-            check_exports(&inspection("warren:handler/handler@0.2.0")).unwrap_err().to_string(),
+            check_exports(&inspection("warren:handler/handler@0.2.0"))
+                .unwrap_err()
+                .to_string(),
             "the component needs `warren:handler/handler` at version 0.2.0; this host has 0.1.0"
         );
         assert_eq!(
-            check_exports(&inspection("wasi:cli/run@0.2.0")).unwrap_err().to_string(),
+            check_exports(&inspection("wasi:cli/run@0.2.0"))
+                .unwrap_err()
+                .to_string(),
             "the component exports no `warren:handler/handler@0.1.0`; it exports `wasi:cli/run@0.2.0`"
         );
     }

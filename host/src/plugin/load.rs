@@ -45,7 +45,10 @@ pub(crate) async fn load_all(host: &Host, sources: &Sources) -> (Registry, Vec<L
     let mut reserved = Vec::new();
     for (name, bytes) in &sources.shipped {
         let handler: Option<HandlerType> = name.parse().ok();
-        if handler.as_ref().is_some_and(|handler| sources.omit.contains(handler)) {
+        if handler
+            .as_ref()
+            .is_some_and(|handler| sources.omit.contains(handler))
+        {
             continue;
         }
         reserved.extend(handler);
@@ -169,7 +172,10 @@ fn files(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "wasm") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "wasm")
+        {
             files.push(path);
         }
     }

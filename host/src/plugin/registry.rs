@@ -51,10 +51,12 @@ impl Description {
         let handler_type = said
             .type_name
             .parse()
-            .map_err(|error: warren_model::InvalidName| LoadError::BadDescription {
-                field: "type-name",
-                reason: error.to_string(),
-            })?;
+            .map_err(
+                |error: warren_model::InvalidName| LoadError::BadDescription {
+                    field: "type-name",
+                    reason: error.to_string(),
+                },
+            )?;
         if said.actions.len() > ACTIONS_MAX {
             return Err(LoadError::BadDescription {
                 field: "actions",

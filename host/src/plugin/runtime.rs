@@ -122,7 +122,10 @@ impl Runtime {
         // Before the call, so that a handler cannot pass by emptying the root.
         let had_content = setup::has_content(&cx).await?;
         let current = &current.to_json();
-        let ended = self.host.call(plugin, &cx, Request::Suspend { current }).await?;
+        let ended = self
+            .host
+            .call(plugin, &cx, Request::Suspend { current })
+            .await?;
         verdict::suspended(plugin, &cx, had_content, ended)
     }
 
@@ -138,7 +141,10 @@ impl Runtime {
         saved: &Metadata,
     ) -> Result<Metadata, PluginError> {
         let saved = &saved.to_json();
-        let ended = self.host.call(plugin, &cx, Request::Recover { saved }).await?;
+        let ended = self
+            .host
+            .call(plugin, &cx, Request::Recover { saved })
+            .await?;
         verdict::metadata(plugin, ended.returned)
     }
 
@@ -154,7 +160,9 @@ impl Runtime {
         current: &Metadata,
     ) -> Result<(), PluginError> {
         let current = &current.to_json();
-        self.host.call(plugin, &cx, Request::Close { current }).await?;
+        self.host
+            .call(plugin, &cx, Request::Close { current })
+            .await?;
         Ok(())
     }
 
@@ -223,8 +231,14 @@ impl Host {
         drop(stop);
         // The caller may delete the root next: nothing of this call may still work in it.
         if timeout(STOP_GRACE, jobs_ended.recv()).await.is_err() {
-            tracing::error!(handler, call = request.name(), "host work of a call did not stop");
-            return Err(PluginError::Internal("host work of the call did not stop".into()));
+            tracing::error!(
+                handler,
+                call = request.name(),
+                "host work of a call did not stop"
+            );
+            return Err(PluginError::Internal(
+                "host work of the call did not stop".into(),
+            ));
         }
         let receipts = git.map_or_else(Vec::new, |git| git.receipts());
         ended.map(|returned| Ended { returned, receipts })
@@ -315,7 +329,10 @@ async fn dispatch(
     };
     Ok(match request {
         Request::Init { spec } => handler.call_init(store, root, spec).await?.map(metadata),
-        Request::Recover { saved } => handler.call_recover(store, root, saved).await?.map(metadata),
+        Request::Recover { saved } => handler
+            .call_recover(store, root, saved)
+            .await?
+            .map(metadata),
         Request::Suspend { current } => {
             let suspended = handler.call_suspend(store, root, current).await?;
             suspended.map(|suspended| Returned {

@@ -116,7 +116,9 @@ impl Meter {
 struct CpuLimit;
 
 /// Runs when guest code meets a new epoch: counts it and lets other tasks run.
-pub(crate) fn on_epoch(mut store: StoreContextMut<'_, CallState>) -> wasmtime::Result<UpdateDeadline> {
+pub(crate) fn on_epoch(
+    mut store: StoreContextMut<'_, CallState>,
+) -> wasmtime::Result<UpdateDeadline> {
     let meter = &mut store.data_mut().meter;
     if meter.epochs_left == 0 {
         meter.hit = Some(LimitKind::Cpu);

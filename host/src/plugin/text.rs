@@ -74,10 +74,21 @@ pub(crate) fn panic_text(stderr: &str) -> Option<String> {
         Some(at) => {
             let report = &stderr[at..];
             let end = report.find("\nnote: ").unwrap_or(report.len());
-            let (place, message) = report[..end].split_once('\n').unwrap_or((&report[..end], ""));
-            if message.trim().is_empty() { place } else { message }.trim()
+            let (place, message) = report[..end]
+                .split_once('\n')
+                .unwrap_or((&report[..end], ""));
+            if message.trim().is_empty() {
+                place
+            } else {
+                message
+            }
+            .trim()
         }
-        None => stderr.lines().rev().find(|line| !line.trim().is_empty())?.trim(),
+        None => stderr
+            .lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())?
+            .trim(),
     };
     Some(clean_line(text, LINE_BYTES))
 }
@@ -89,7 +100,10 @@ mod tests {
     #[test]
     fn terminals_are_not_steered() {
         assert_eq!(clean("a\x1b[2Jb\nc\u{202e}d"), "a\\u{1b}[2Jb\nc\\u{202e}d");
-        assert_eq!(clean_line("x\nlevel=error forged\r\n", 100), "x\\nlevel=error forged");
+        assert_eq!(
+            clean_line("x\nlevel=error forged\r\n", 100),
+            "x\\nlevel=error forged"
+        );
     }
 
     #[test]
@@ -107,8 +121,14 @@ mod tests {
         let stderr = "noise\n\nthread 'main' (1) panicked at src/lib.rs:9:5:\n\
                       disk layout unsupported\nnote: run with `RUST_BACKTRACE=1`\n";
         assert_eq!(panic_text(stderr).unwrap(), "disk layout unsupported");
-        assert_eq!(panic_text("first\nfatal: last words\n\n").unwrap(), "fatal: last words");
-        assert_eq!(panic_text("panicked at src/x.rs:1:1").unwrap(), "panicked at src/x.rs:1:1");
+        assert_eq!(
+            panic_text("first\nfatal: last words\n\n").unwrap(),
+            "fatal: last words"
+        );
+        assert_eq!(
+            panic_text("panicked at src/x.rs:1:1").unwrap(),
+            "panicked at src/x.rs:1:1"
+        );
         assert_eq!(panic_text("  \n"), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
+use wasmtime_wasi::WasiView;
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
 use wasmtime_wasi::filesystem::{Descriptor, WasiFilesystem, WasiFilesystemView};
@@ -10,7 +11,6 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, random};
 use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
-use wasmtime_wasi::WasiView;
 use wasmtime_wasi_io::bindings::wasi::io;
 
 use super::inspect::Interface;

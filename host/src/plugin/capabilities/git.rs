@@ -67,7 +67,8 @@ impl CallState {
 impl Host for CallState {
     async fn init(&mut self, branch: String, origin: Option<Remote>) -> Result<(), GitError> {
         let origin = origin.map(from_guest);
-        self.verb(move |git| git.init(&branch, origin.as_ref())).await
+        self.verb(move |git| git.init(&branch, origin.as_ref()))
+            .await
     }
 
     async fn clone(
@@ -115,7 +116,8 @@ impl Host for CallState {
         message: String,
     ) -> Result<Option<String>, GitError> {
         let origin = from_guest(origin);
-        self.verb(move |git| git.commit_all(&origin, &message)).await
+        self.verb(move |git| git.commit_all(&origin, &message))
+            .await
     }
 
     async fn push(
@@ -152,7 +154,8 @@ impl Host for CallState {
         ref_name: String,
     ) -> Result<Option<String>, GitError> {
         let origin = from_guest(origin);
-        self.verb(move |git| git.remote_ref(&origin, &ref_name)).await
+        self.verb(move |git| git.remote_ref(&origin, &ref_name))
+            .await
     }
 
     async fn delete_remote_ref(

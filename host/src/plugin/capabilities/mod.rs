@@ -34,7 +34,11 @@ fn grant(interface: &str, grants: &Grants) -> Grant {
         "progress" => progress::granted(grants),
         _ => return Grant::Unknown,
     };
-    if granted { Grant::Granted } else { Grant::Denied }
+    if granted {
+        Grant::Granted
+    } else {
+        Grant::Denied
+    }
 }
 
 /// Links what the component imports and is granted: exactly that.

@@ -68,7 +68,9 @@ impl ProcessCall {
             Program::Alias(alias) => grant.programs.resolve_alias(alias),
             Program::Path(path) => grant.programs.resolve_path(Path::new(path)),
             Program::InRoot(path) => {
-                grant.programs.resolve_in_root(&self.root, path, &grant.in_root)
+                grant
+                    .programs
+                    .resolve_in_root(&self.root, path, &grant.in_root)
             }
         }
     }
@@ -91,7 +93,11 @@ impl ProcessCall {
                 })?;
             self.home = Some(made);
         }
-        Ok(self.home.as_ref().map(|home| home.path().to_owned()).unwrap_or_default())
+        Ok(self
+            .home
+            .as_ref()
+            .map(|home| home.path().to_owned())
+            .unwrap_or_default())
     }
 
     async fn run(&mut self, command: Command) -> Result<Output, Failure> {
@@ -102,8 +108,8 @@ impl ProcessCall {
         }
         let program = self.check(&command.program)?;
         let home = self.home()?;
-        let environment = Environment::new(&home, &home)?
-            .with(command.environment, &self.grant.environment)?;
+        let environment =
+            Environment::new(&home, &home)?.with(command.environment, &self.grant.environment)?;
         let child = Child {
             program: &program,
             arguments: command.arguments,

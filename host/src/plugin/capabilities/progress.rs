@@ -95,7 +95,9 @@ mod tests {
     fn a_flood_of_stages_ends() {
         let mut call = ProgressCall::new(None);
         let now = Instant::now();
-        let passed = (0..10_000).filter(|n| call.check(&n.to_string(), now)).count();
+        let passed = (0..10_000)
+            .filter(|n| call.check(&n.to_string(), now))
+            .count();
         assert_eq!(passed, STAGES_MAX as usize);
     }
 }

@@ -24,14 +24,20 @@ async fn an_ungranted_import_refuses_the_load_and_is_named() {
     let LoadError::UngrantedImport(imports) = &error else {
         panic!("{error:?}");
     };
-    assert_eq!(imports, &["warren:handler/git@0.1.0", "warren:handler/process@0.1.0"]);
+    assert_eq!(
+        imports,
+        &["warren:handler/git@0.1.0", "warren:handler/process@0.1.0"]
+    );
     assert_eq!(error.code(), "UngrantedImport");
     let quiet = Grants {
         log: false,
         ..grants()
     };
     let error = only_failure(config(&[hostile()], quiet)).await;
-    assert!(error.to_string().contains("`warren:handler/log@0.1.0`"), "{error}");
+    assert!(
+        error.to_string().contains("`warren:handler/log@0.1.0`"),
+        "{error}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -46,19 +52,41 @@ async fn bad_files_are_reported_and_the_others_load() {
     ];
     let (_dir, config) = from_dir(files);
     let (runtime, failures) = Runtime::start(config).await.unwrap();
-    let codes: Vec<_> = failures.iter().map(|failure| failure.error.code()).collect();
-    assert_eq!(codes, ["PluginCoreModule", "PluginMalformed", "PluginMalformed"]);
+    let codes: Vec<_> = failures
+        .iter()
+        .map(|failure| failure.error.code())
+        .collect();
+    assert_eq!(
+        codes,
+        ["PluginCoreModule", "PluginMalformed", "PluginMalformed"]
+    );
     let temp = runtime.plugin(&"temp".parse().unwrap()).unwrap();
     assert!(matches!(temp.origin(), Origin::File(_)));
     assert_eq!(temp.inspection().wit_version.as_deref(), Some(VERSION));
-    let ours = temp.inspection().imports.iter().filter(|name| name.starts_with(PACKAGE));
-    assert!(ours.clone().all(|name| !name.contains("/git@") && !name.contains("/process@")));
-    assert!(!temp.inspection().imports.iter().any(|name| name.starts_with("wasi:sockets")));
+    let ours = temp
+        .inspection()
+        .imports
+        .iter()
+        .filter(|name| name.starts_with(PACKAGE));
+    assert!(
+        ours.clone()
+            .all(|name| !name.contains("/git@") && !name.contains("/process@"))
+    );
+    assert!(
+        !temp
+            .inspection()
+            .imports
+            .iter()
+            .any(|name| name.starts_with("wasi:sockets"))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_type_has_one_handler_and_shipped_types_are_reserved() {
-    let twice: &[(&str, &[u8])] = &[("a.wasm", warren_plugins::TEMP), ("b.wasm", warren_plugins::TEMP)];
+    let twice: &[(&str, &[u8])] = &[
+        ("a.wasm", warren_plugins::TEMP),
+        ("b.wasm", warren_plugins::TEMP),
+    ];
     let (_dir, config) = from_dir(twice);
     let error = only_failure(config).await;
     assert_eq!(error.code(), "DuplicateHandlerType");
@@ -68,7 +96,10 @@ async fn one_type_has_one_handler_and_shipped_types_are_reserved() {
     let (_dir, mut config) = from_dir(&twice[..1]);
     config.sources.shipped = vec![("temp", b"broken")];
     let (runtime, failures) = Runtime::start(config).await.unwrap();
-    let codes: Vec<_> = failures.iter().map(|failure| failure.error.code()).collect();
+    let codes: Vec<_> = failures
+        .iter()
+        .map(|failure| failure.error.code())
+        .collect();
     assert_eq!(codes, ["PluginMalformed", "ReservedHandlerType"]);
     assert!(runtime.registry().iter().next().is_none());
 
@@ -84,7 +115,10 @@ async fn one_type_has_one_handler_and_shipped_types_are_reserved() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shipped_component_has_its_own_type() {
     let error = only_failure(config(&[("git", warren_plugins::TEMP)], grants())).await;
-    assert_eq!(error.to_string(), "`describe` returned a bad `type-name`: it is `temp`, shipped as `git`");
+    assert_eq!(
+        error.to_string(),
+        "`describe` returned a bad `type-name`: it is `temp`, shipped as `git`"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -113,10 +147,17 @@ async fn another_version_or_interface_is_named() {
         config.sources.grants.set("hostile", grants());
         only_failure(config).await
     };
-    let error = load(patched("warren:handler/log@0.1.0", "warren:handler/log@0.9.0")).await;
+    let error = load(patched(
+        "warren:handler/log@0.1.0",
+        "warren:handler/log@0.9.0",
+    ))
+    .await;
     let words = "the component needs `warren:handler/log` at version 0.9.0; this host has 0.1.0";
     assert_eq!(error.to_string(), words);
     let error = load(patched("wasi:cli/environment@", "wasi:cli/environmenx@")).await;
     assert_eq!(error.code(), "UnknownImport");
-    assert!(error.to_string().contains("`wasi:cli/environmenx@"), "{error}");
+    assert!(
+        error.to_string().contains("`wasi:cli/environmenx@"),
+        "{error}"
+    );
 }

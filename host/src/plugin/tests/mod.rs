@@ -25,7 +25,14 @@ static HOSTILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let exe = std::env::current_exe().unwrap();
     let target = exe.ancestors().nth(2).unwrap().join("hostile-guest");
     let output = Command::new(env!("CARGO"))
-        .args(["build", "--locked", "--profile", "guest", "--target", "wasm32-wasip2"])
+        .args([
+            "build",
+            "--locked",
+            "--profile",
+            "guest",
+            "--target",
+            "wasm32-wasip2",
+        ])
         .arg("--target-dir")
         .arg(&target)
         .current_dir(guests)
@@ -147,7 +154,8 @@ impl World {
     }
 
     async fn play(&self, scenario: &str) -> Result<Value, PluginError> {
-        self.play_in(self.cx(), json!({ "scenario": scenario })).await
+        self.play_in(self.cx(), json!({ "scenario": scenario }))
+            .await
     }
 
     async fn play_in(&self, cx: CallContext, spec: Value) -> Result<Value, PluginError> {

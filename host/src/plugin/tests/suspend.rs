@@ -33,10 +33,17 @@ async fn the_temp_handler_is_ephemeral_and_lists_what_goes() {
     let suspended = suspend(&world, world.cx(), "x").await.unwrap();
     assert!(suspended.receipts.is_empty());
     assert_eq!(suspended.loss.len(), 1);
-    assert_eq!((suspended.loss[0].path.as_str(), suspended.loss[0].bytes), ("work", 5));
+    assert_eq!(
+        (suspended.loss[0].path.as_str(), suspended.loss[0].bytes),
+        ("work", 5)
+    );
     assert!(world.root().join("work").exists());
-    let close = world.runtime.close(&world.plugin, world.cx(), &suspended.metadata);
+    let close = world
+        .runtime
+        .close(&world.plugin, world.cx(), &suspended.metadata);
     close.await.unwrap();
-    let back = world.runtime.recover(&world.plugin, world.cx(), &suspended.metadata);
+    let back = world
+        .runtime
+        .recover(&world.plugin, world.cx(), &suspended.metadata);
     assert_eq!(back.await.unwrap(), suspended.metadata);
 }
