@@ -48,9 +48,10 @@ impl Scene {
     }
 
     /// A retry works and brings everything back.
-    fn then_works(mut self) {
+    fn then_works(mut self) -> Self {
         self.world.move_away("p");
         assert_eq!(self.before, Seen::of(&self.world.repo("p", &self.name)));
+        self
     }
 }
 
@@ -131,8 +132,7 @@ fn a_foreign_commit_under_our_name_is_left_alone() {
     let scene = scene();
     let foreign = scene.remote.head();
     scene.remote.git(&["update-ref", "refs/heads/vance/suspend/repo", &foreign]);
-    let remote = GitRepo::at(scene.remote.path());
-    scene.then_works();
+    let remote = scene.then_works().remote;
     assert_eq!(remote.ref_id("refs/heads/vance/suspend/repo").as_deref(), Some(foreign.as_str()));
     assert!(remote.ref_id("refs/heads/vance/suspend/repo-2").is_some());
 }

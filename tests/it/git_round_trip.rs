@@ -126,6 +126,7 @@ fn a_feature_branch_stays_the_branch() {
 fn a_tree_that_nobody_touched_leaves_no_ref() {
     let mut world = World::new();
     let (remote, url) = world.remote("up.git", "trunk", FILES);
+    remote.git(&["symbolic-ref", "HEAD", "refs/heads/trunk"]);
     world.ok(&["workspace", "init", "p"]);
     let name = world.create_git("p", &url, &[]);
     let before = Seen::of(&world.repo("p", &name));

@@ -91,8 +91,8 @@ fn commit_on_close_pushes_to_the_branch() {
     world.repo("p", &name).write("a", "edited\n");
     world.repo("p", &name).write("b", "new\n");
     world.ok(&["rootdir", "dispose", "p", &name]);
-    assert_eq!(remote.git(&["show", "main:a"]), "edited\n");
-    assert_eq!(remote.git(&["show", "main:b"]), "new\n");
+    assert_eq!(remote.git(&["show", "main:a"]), "edited");
+    assert_eq!(remote.git(&["show", "main:b"]), "new");
 }
 
 #[test]

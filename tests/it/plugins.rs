@@ -97,8 +97,13 @@ fn files_that_are_no_components_are_named_and_cost_nobody_anything() {
 fn two_claims_of_one_type_are_an_error() {
     let world = World::new();
     let dir = world.work.dir("state/plugins");
-    std::fs::write(dir.join("mine.wasm"), warren_plugins::GIT).unwrap();
-    let listed = world.ok(&["plugin", "list"]);
+    std::fs::write(dir.join("mine.wasm"), warren_plugins::TEMP).unwrap();
+    std::fs::write(dir.join("other.wasm"), warren_plugins::GIT).unwrap();
+    let listed = world.ok_or_partial(&["plugin", "list"]);
     assert_eq!(listed["items"].as_array().map(Vec::len), Some(3), "{listed}");
-    assert!(listed["failed"].to_string().contains("mine"), "{listed}");
+    let failed = listed["failed"].as_array().unwrap();
+    assert_eq!(failed[0]["code"], "DuplicateHandlerType", "{listed}");
+    assert!(failed[0]["origin"].as_str().unwrap().contains("mine.wasm"), "{listed}");
+    // Nobody granted git to a file that nobody knows.
+    assert_eq!(failed[1]["code"], "UngrantedImport", "{listed}");
 }

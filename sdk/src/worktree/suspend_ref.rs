@@ -8,7 +8,10 @@ use crate::{Error, GitError, RefConflict, Root, log};
 const NAMES_MAX: u32 = 50;
 
 /// Pushes a snapshot under the first name that is free or still holds what this RootDir put there;
-/// returns the branch. A name that holds the snapshot already needs no push.
+/// returns the branch.
+///
+/// A name that holds the snapshot already is pushed to as well: that costs nothing, and the host
+/// sees for itself that the content is saved.
 pub(super) fn save(
     origin: &Remote,
     root: &Root,
@@ -17,29 +20,12 @@ pub(super) fn save(
 ) -> Result<String, Error> {
     let mut taken = None;
     for branch in names(root, settings) {
-        let ref_name = full_name(&branch);
-        let found = git::remote_ref(origin, &ref_name)?;
-        if found.as_deref() == Some(snapshot) {
-            return Ok(branch);
-        }
-        let ours = settings.suspend_branch.as_deref() == Some(branch.as_str())
-            && settings.suspend_commit == found;
-        if found.is_some() && !ours {
-            taken = Some(RefConflict {
-                ref_name,
-                expected: None,
-                found,
-            });
-            continue;
-        }
-        match git::push(origin, snapshot, &ref_name, found.as_deref()) {
+        let ours = settings.suspend_branch.as_deref() == Some(branch.as_str());
+        let expected = settings.suspend_commit.as_deref().filter(|_| ours);
+        match push(origin, snapshot, &full_name(&branch), expected) {
             Ok(()) => return Ok(branch),
-            // Somebody else was faster; a name is theirs who come first.
             Err(GitError::Conflict(conflict)) => {
-                if conflict.found.as_deref() == Some(snapshot) {
-                    return Ok(branch);
-                }
-                log::info(&format!("`{ref_name}` was taken meanwhile"));
+                log::info(&format!("`{}` is taken", conflict.ref_name));
                 taken = Some(conflict);
             }
             Err(error) => return Err(error.into()),
@@ -49,6 +35,21 @@ pub(super) fn save(
         Some(conflict) => GitError::Conflict(conflict).into(),
         None => Error::Failed("no name for a suspend ref".to_owned()),
     })
+}
+
+/// A push to a ref that holds `expected`, or that somebody has discarded since.
+fn push(
+    origin: &Remote,
+    snapshot: &str,
+    ref_name: &str,
+    expected: Option<&str>,
+) -> Result<(), GitError> {
+    match git::push(origin, snapshot, ref_name, expected) {
+        Err(GitError::Conflict(conflict)) if conflict.found.is_none() && expected.is_some() => {
+            git::push(origin, snapshot, ref_name, None)
+        }
+        other => other,
+    }
 }
 
 /// The names in the order in which they are tried: the one in use first.

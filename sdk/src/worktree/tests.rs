@@ -164,7 +164,26 @@ fn a_repeated_suspend_finds_its_own_push() {
         suspend(&root, &mut settings).unwrap();
         assert_eq!(settings.suspend_branch, some("vance/suspend/docs"));
     }
-    assert_eq!(pushes(&host).len(), 1);
+    // The second push is how the host sees for itself that the content is saved.
+    assert_eq!(
+        pushes(&host),
+        [
+            ("snap".into(), REF.into(), None),
+            ("snap".into(), REF.into(), None)
+        ]
+    );
+}
+
+#[test]
+fn a_ref_that_was_discarded_is_made_anew() {
+    let (_host, root, repo) = start();
+    let mut settings = settings();
+    suspend(&root, &mut settings).unwrap();
+    repo.borrow_mut().refs.remove(REF);
+    repo.borrow_mut().snapshot.commit = "snap2".to_owned();
+    suspend(&root, &mut settings).unwrap();
+    assert_eq!(repo.borrow().refs[REF], "snap2");
+    assert_eq!(settings.suspend_branch, some("vance/suspend/docs"));
 }
 
 #[test]
@@ -229,7 +248,12 @@ fn when_all_names_are_taken_nothing_is_forced() {
         matches!(error, Error::Git(GitError::Conflict(_))),
         "{error:?}"
     );
-    assert_eq!(pushes(&host), []);
+    assert!(
+        pushes(&host)
+            .iter()
+            .all(|(_, _, expected)| expected.is_none())
+    );
+    assert!(repo.borrow().refs.values().all(|commit| commit != "snap"));
     assert_eq!(settings, before);
 }
 
