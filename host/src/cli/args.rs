@@ -198,6 +198,7 @@ pub(crate) enum RootDir {
         #[command(flatten)]
         project: Project,
         /// Name of the RootDir
+        #[arg(value_name = "DIRNAME")]
         dir_name: String,
     },
     /// Delete a RootDir, or all that go when a creator closes
@@ -210,6 +211,7 @@ pub(crate) enum RootDir {
         #[command(flatten)]
         project: Project,
         /// Name of the RootDir
+        #[arg(value_name = "DIRNAME")]
         dir_name: Option<String>,
         /// Creator that closes
         #[arg(long, value_name = "ID")]
@@ -290,6 +292,7 @@ pub(crate) enum Workdir {
         #[command(flatten)]
         who: Who,
         /// Name of the RootDir
+        #[arg(value_name = "DIRNAME")]
         dir_name: String,
     },
     /// Show the working directory
@@ -320,6 +323,7 @@ pub(crate) enum Python {
         #[command(flatten)]
         project: Project,
         /// Name of the RootDir
+        #[arg(value_name = "DIRNAME")]
         dir_name: String,
         /// Interpreter to change to
         #[arg(long, value_name = "PATH")]
