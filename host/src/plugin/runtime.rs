@@ -29,6 +29,9 @@ use super::{convert, setup, verdict};
 /// How long the end of a call waits for host work that was told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(30);
 
+/// How much earlier than its call a capability's work must end.
+const WORK_MARGIN: Duration = Duration::from_secs(1);
+
 /// Longest `describe`.
 const DESCRIBE_MAX: Duration = Duration::from_secs(5);
 
@@ -211,7 +214,9 @@ impl Host {
         let (permit, deadline, limit) = self.slot(plugin, cx, &handler).await?;
         let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
         let (jobs, mut jobs_ended) = mpsc::channel(1);
-        let state = setup::state(&self.services, plugin, cx, deadline, &stop, jobs)?;
+        // Host work ends a little earlier, so that the handler can still say what failed.
+        let work_deadline = deadline - (limit / 10).min(WORK_MARGIN);
+        let state = setup::state(&self.services, plugin, cx, work_deadline, &stop, jobs)?;
         let git = state.git.clone();
         let mut store = self.store(state, &plugin.grants.limits);
         let root = setup::root(cx);

@@ -89,8 +89,8 @@ impl WasiView for CallState {
 pub(crate) struct Meter {
     memory_max: usize,
     memory: usize,
-    tables_max: usize,
-    tables: usize,
+    table_elements_max: usize,
+    table_elements: usize,
     instances: usize,
     epochs_left: u64,
     pub(crate) hit: Option<LimitKind>,
@@ -101,8 +101,8 @@ impl Meter {
         Self {
             memory_max: limits.memory_bytes,
             memory: 0,
-            tables_max: limits.table_elements,
-            tables: 0,
+            table_elements_max: limits.table_elements,
+            table_elements: 0,
             instances: limits.instances,
             epochs_left: limits.cpu_epochs,
             hit: None,
@@ -159,12 +159,14 @@ impl ResourceLimiter for Meter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let total = self.tables.saturating_add(desired.saturating_sub(current));
-        if total > self.tables_max {
+        let total = self
+            .table_elements
+            .saturating_add(desired.saturating_sub(current));
+        if total > self.table_elements_max {
             self.hit = Some(LimitKind::Table);
             return Ok(false);
         }
-        self.tables = total;
+        self.table_elements = total;
         Ok(true)
     }
 
