@@ -11,7 +11,7 @@ use super::console::{Console, safe};
 
 /// A sink that draws one bar a RootDir and stage; none where nobody looks.
 pub(crate) fn sink(console: &Console) -> Option<ProgressSink> {
-    if !console.live {
+    if !console.live || console.is_json() {
         return None;
     }
     let multi = console.bars.clone();
@@ -25,7 +25,7 @@ pub(crate) fn sink(console: &Console) -> Option<ProgressSink> {
         let bar = match known {
             Some((_, bar)) => bar.clone(),
             None => {
-                let bar = multi.add(ProgressBar::no_length());
+                let bar = multi.add(ProgressBar::no_length().with_style(style(false)));
                 bar.set_prefix(format!("{} {}", safe(&dir_name), safe(&progress.stage)));
                 bar.enable_steady_tick(Duration::from_millis(120));
                 let last = bars.insert(dir_name, (progress.stage.clone(), bar.clone()));
@@ -35,21 +35,22 @@ pub(crate) fn sink(console: &Console) -> Option<ProgressSink> {
                 bar
             }
         };
-        let (style, length) = match progress.total {
-            Some(total) => ("{prefix:30!} {bar:30} {pos}/{len}", total),
-            None => ("{prefix:30!} {spinner} {pos}", 0),
-        };
-        if bar.length() != progress.total {
-            if let Ok(style) = ProgressStyle::with_template(style) {
-                bar.set_style(style);
-            }
-            if progress.total.is_some() {
-                bar.set_length(length);
-            }
+        if let Some(total) = progress.total.filter(|_| bar.length() != progress.total) {
+            bar.set_style(style(true));
+            bar.set_length(total);
         }
         bar.set_position(progress.done);
         if progress.total.is_some_and(|total| progress.done >= total) {
             bar.finish_and_clear();
         }
     }))
+}
+
+fn style(has_total: bool) -> ProgressStyle {
+    let template = match has_total {
+        true => "{prefix:30!} {bar:30} {pos}/{len}",
+        false => "{prefix:30!} {spinner} {pos}",
+    };
+    // A template that does not parse would only cost the looks.
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
