@@ -197,6 +197,30 @@ async fn a_capability_without_its_service_says_denied() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn git_reaches_the_mirrors_and_their_errors_come_back_typed() {
+    let state = scratch();
+    let mut config = config(&[hostile()], grants());
+    config.services.mirrors = Some(mirrors(state.path()));
+    let world = World::of(config, "hostile").await;
+    let error = world.play("git").await.unwrap_err();
+    assert_eq!(error.code(), "GitNotARepository");
+}
+
+fn mirrors(state: &Path) -> warren_mirror::Mirrors {
+    let spec = warren_mirror::MirrorsSpec {
+        state: Dir::open_ambient_dir(state, ambient_authority()).unwrap(),
+        state_path: state.to_owned(),
+        policy: warren_mirror::UrlPolicy::new(&["https://**"]).unwrap(),
+        credentials: warren_mirror::CredentialStore::default(),
+        known_hosts: state.join("known_hosts"),
+        ca_file: None,
+        limits: warren_mirror::Limits::default(),
+        repo_limits: warren_repo::Limits::default(),
+    };
+    warren_mirror::Mirrors::open(spec).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unlisted_action_never_reaches_the_guest() {
     let world = World::with(hostile(), grants()).await;
     let none = Metadata::default();
