@@ -132,7 +132,8 @@ fn a_foreign_commit_under_our_name_is_left_alone() {
     let scene = scene();
     let foreign = scene.remote.head();
     scene.remote.git(&["update-ref", "refs/heads/vance/suspend/repo", &foreign]);
-    let remote = scene.then_works().remote;
+    let scene = scene.then_works();
+    let remote = &scene.remote;
     assert_eq!(remote.ref_id("refs/heads/vance/suspend/repo").as_deref(), Some(foreign.as_str()));
     assert!(remote.ref_id("refs/heads/vance/suspend/repo-2").is_some());
 }
