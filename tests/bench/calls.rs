@@ -15,7 +15,11 @@ pub(crate) async fn run(table: &mut Table) {
     let world = World::new();
     let service = world.service("ws").await;
     let temp = "temp".parse().expect("a type");
-    let plugin = service.runtime().plugin(&temp).expect("the temp handler").clone();
+    let plugin = service
+        .runtime()
+        .plugin(&temp)
+        .expect("the temp handler")
+        .clone();
     let root_path = world.work.dir("ws/root");
     let context = || CallContext {
         tenant: TenantId::default(),
@@ -41,7 +45,11 @@ pub(crate) async fn run(table: &mut Table) {
             samples.push(took);
         }
     }
-    table.time("handler call, fresh instance, no file work (p50)", "60 µs", median(samples));
+    table.time(
+        "handler call, fresh instance, no file work (p50)",
+        "60 µs",
+        median(samples),
+    );
 
     let mut starts: Vec<Duration> = Vec::new();
     for _ in 0..20 {
@@ -51,5 +59,9 @@ pub(crate) async fn run(table: &mut Table) {
         starts.push(start.elapsed());
         drop(opened);
     }
-    table.time("host start, three plugins, compiled-code cache", "50 ms", median(starts));
+    table.time(
+        "host start, three plugins, compiled-code cache",
+        "50 ms",
+        median(starts),
+    );
 }

@@ -22,7 +22,10 @@ pub(crate) async fn run(table: &mut Table) {
     for round in 0..ROUNDS + 20 {
         let spec = CreateRootDir::new("temp".parse().expect("a type"), "c".parse().expect("an id"));
         let start = Instant::now();
-        let made = service.create_root_dir(&key, spec).await.expect("a RootDir");
+        let made = service
+            .create_root_dir(&key, spec)
+            .await
+            .expect("a RootDir");
         let a = start.elapsed();
         let document = serde_json::to_vec_pretty(&made).expect("a document");
         let b = twin(&twin_path, &document);
@@ -31,7 +34,11 @@ pub(crate) async fn run(table: &mut Table) {
             theirs.push(b);
         }
     }
-    table.ratio("createRootDir(temp) : native twin", "2", (median(ours), median(theirs)));
+    table.ratio(
+        "createRootDir(temp) : native twin",
+        "2",
+        (median(ours), median(theirs)),
+    );
 }
 
 /// Lock, look at the Workspace and the disk, claim the name, make the folder, open it, say ready.

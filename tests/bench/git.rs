@@ -20,13 +20,16 @@ pub(crate) fn run(table: &mut Table) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let service = runtime.block_on(world.service("ws"));
     let key = key("p");
-    let mut create = CreateRootDir::new("git".parse().expect("a type"), "c".parse().expect("an id"));
+    let mut create =
+        CreateRootDir::new("git".parse().expect("a type"), "c".parse().expect("an id"));
     create.label = Some("repo".into());
-    create.metadata =
-        Metadata::from_json(&format!(r#"{{"repoUrl":"{url}"}}"#)).expect("metadata");
+    create.metadata = Metadata::from_json(&format!(r#"{{"repoUrl":"{url}"}}"#)).expect("metadata");
     runtime.block_on(async {
         service.init(&key).await.expect("a workspace");
-        service.create_root_dir(&key, create).await.expect("a RootDir");
+        service
+            .create_root_dir(&key, create)
+            .await
+            .expect("a RootDir");
     });
     let root = world.work.join("ws/p/repo");
     let twin = world.work.join("twin");
@@ -40,8 +43,14 @@ pub(crate) fn run(table: &mut Table) {
         ROUNDS,
         || {
             dirty(&root, next());
-            let took = timed(|| runtime.block_on(service.suspend_all(&key, false)).expect("suspended"));
-            let report = runtime.block_on(service.recover_all(&key)).expect("recovered");
+            let took = timed(|| {
+                runtime
+                    .block_on(service.suspend_all(&key, false))
+                    .expect("suspended")
+            });
+            let report = runtime
+                .block_on(service.recover_all(&key))
+                .expect("recovered");
             assert!(report.failed.is_empty());
             took
         },
@@ -52,13 +61,23 @@ pub(crate) fn run(table: &mut Table) {
             let took = timed(|| {
                 twin_repo.git(&["add", "-A"]);
                 twin_repo.git(&["commit", "-q", "-m", "suspend"]);
-                twin_repo.git(&["push", "-q", "--force", "origin", "HEAD:refs/heads/vance/suspend/twin"]);
+                twin_repo.git(&[
+                    "push",
+                    "-q",
+                    "--force",
+                    "origin",
+                    "HEAD:refs/heads/vance/suspend/twin",
+                ]);
             });
             std::fs::remove_dir_all(&twin).expect("removed");
             took
         },
     );
-    table.ratio("suspend, dirty 5,000-file root : add, commit, push", "1", suspend);
+    table.ratio(
+        "suspend, dirty 5,000-file root : add, commit, push",
+        "1",
+        suspend,
+    );
 
     let patch = patch(&world.work, &url);
     let local = world.work.join("local.git");
@@ -67,8 +86,14 @@ pub(crate) fn run(table: &mut Table) {
         ROUNDS,
         || {
             dirty(&root, next());
-            runtime.block_on(service.suspend_all(&key, false)).expect("suspended");
-            timed(|| runtime.block_on(service.recover_all(&key)).expect("recovered"))
+            runtime
+                .block_on(service.suspend_all(&key, false))
+                .expect("suspended");
+            timed(|| {
+                runtime
+                    .block_on(service.recover_all(&key))
+                    .expect("recovered")
+            })
         },
         || by_script(&world.work, local.to_str().expect("a path"), &patch),
     );
@@ -78,9 +103,15 @@ pub(crate) fn run(table: &mut Table) {
         ROUNDS,
         || {
             dirty(&root, next());
-            runtime.block_on(service.suspend_all(&key, false)).expect("suspended");
+            runtime
+                .block_on(service.suspend_all(&key, false))
+                .expect("suspended");
             std::fs::remove_dir_all(world.work.join("state/mirrors")).expect("removed");
-            timed(|| runtime.block_on(service.recover_all(&key)).expect("recovered"))
+            timed(|| {
+                runtime
+                    .block_on(service.recover_all(&key))
+                    .expect("recovered")
+            })
         },
         || by_script(&world.work, &url, &patch),
     );

@@ -20,20 +20,29 @@ pub(crate) fn run(table: &mut Table) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let service = runtime.block_on(world.service("ws"));
     let key = key("p");
-    let mut create = CreateRootDir::new("python".parse().expect("a type"), "c".parse().expect("an id"));
-    create.metadata =
-        Metadata::from_json(&format!(r#"{{"repoUrl":"{url}"}}"#)).expect("metadata");
+    let mut create = CreateRootDir::new(
+        "python".parse().expect("a type"),
+        "c".parse().expect("an id"),
+    );
+    create.metadata = Metadata::from_json(&format!(r#"{{"repoUrl":"{url}"}}"#)).expect("metadata");
     runtime.block_on(async {
         service.init(&key).await.expect("a workspace");
-        service.create_root_dir(&key, create).await.expect("a RootDir");
+        service
+            .create_root_dir(&key, create)
+            .await
+            .expect("a RootDir");
     });
     let twin = world.work.join("twin");
     let both = in_turn(
         ROUNDS,
         || {
-            runtime.block_on(service.suspend_all(&key, false)).expect("suspended");
+            runtime
+                .block_on(service.suspend_all(&key, false))
+                .expect("suspended");
             timed(|| {
-                let report = runtime.block_on(service.recover_all(&key)).expect("recovered");
+                let report = runtime
+                    .block_on(service.recover_all(&key))
+                    .expect("recovered");
                 assert!(report.failed.is_empty(), "{:?}", report.failed);
             })
         },
@@ -48,7 +57,11 @@ pub(crate) fn run(table: &mut Table) {
             took
         },
     );
-    table.ratio("python recover, three wheels, uv : venv and pip", "0.2", both);
+    table.ratio(
+        "python recover, three wheels, uv : venv and pip",
+        "0.2",
+        both,
+    );
 }
 
 fn script(dir: &Path, program: &str, args: &[&str]) {

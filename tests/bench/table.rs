@@ -39,7 +39,10 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "| what | ours | the other | ratio | limit |\n|---|---:|---:|---:|---:|")?;
+        writeln!(
+            f,
+            "| what | ours | the other | ratio | limit |\n|---|---:|---:|---:|---:|"
+        )?;
         for row in &self.0 {
             let (theirs, ratio) = match row.theirs {
                 Some(theirs) => (
@@ -48,7 +51,11 @@ impl fmt::Display for Table {
                 ),
                 None => (String::new(), String::new()),
             };
-            writeln!(f, "| {} | {:.1?} | {theirs} | {ratio} | {} |", row.what, row.ours, row.limit)?;
+            writeln!(
+                f,
+                "| {} | {:.1?} | {theirs} | {ratio} | {} |",
+                row.what, row.ours, row.limit
+            )?;
         }
         Ok(())
     }

@@ -32,8 +32,7 @@ impl World {
             config: Some(self.config.clone()),
         };
         let env = |name: &str| std::env::var_os(name).filter(|_| name == "PATH");
-        Config::load(&overrides, &Surroundings::of_platform(&env))
-        .expect("a configuration")
+        Config::load(&overrides, &Surroundings::of_platform(&env)).expect("a configuration")
     }
 
     pub(crate) async fn service(&self, root: &str) -> Arc<Service> {

@@ -52,7 +52,11 @@ impl Scene {
 
     fn whole(&self, context: &str) {
         for (name, before) in ROOTS.iter().zip(&self.before) {
-            assert_eq!(*before, Seen::of(&self.world.repo("p", name)), "{name} {context}");
+            assert_eq!(
+                *before,
+                Seen::of(&self.world.repo("p", name)),
+                "{name} {context}"
+            );
         }
         self.tidy(context);
     }
@@ -73,7 +77,11 @@ impl Scene {
 
     fn init(&self) {
         let report = self.world.ok(&["workspace", "init", "p"]);
-        assert_eq!(report["failed"].as_array().map(Vec::len), Some(0), "{report}");
+        assert_eq!(
+            report["failed"].as_array().map(Vec::len),
+            Some(0),
+            "{report}"
+        );
     }
 }
 
@@ -85,7 +93,17 @@ fn moments(whole: Duration) -> impl Iterator<Item = Duration> {
 fn create_is_whole_or_not_there() {
     let scene = scene();
     let url = scene.world.http.url("up.git");
-    let create = ["rootdir", "create", "p", "--creator", "c", "--type", "git", "--repo", &url];
+    let create = [
+        "rootdir",
+        "create",
+        "p",
+        "--creator",
+        "c",
+        "--type",
+        "git",
+        "--repo",
+        &url,
+    ];
     let whole = scene.time(&create);
     for (i, delay) in moments(whole).enumerate() {
         scene.kill(&create, delay);
@@ -125,7 +143,9 @@ fn recover_loses_nothing() {
 fn disposing_of_a_root_dir_takes_all_of_it_or_nothing() {
     let scene = scene();
     let made = |label: &str| {
-        let name = scene.world.create("p", &["--type", "temp", "--label", label]);
+        let name = scene
+            .world
+            .create("p", &["--type", "temp", "--label", label]);
         for i in 0..500 {
             std::fs::write(scene.world.dir("p", &name).join(i.to_string()), "x").unwrap();
         }
@@ -154,7 +174,9 @@ fn disposing_of_a_workspace_takes_all_of_it_or_nothing() {
         let scene = scene();
         scene.kill(&["workspace", "dispose", "p"], delay);
         scene.init();
-        let count = scene.world.ok(&["rootdir", "list", "p"])["items"].as_array().map(Vec::len);
+        let count = scene.world.ok(&["rootdir", "list", "p"])["items"]
+            .as_array()
+            .map(Vec::len);
         if count == Some(0) {
             scene.tidy(&format!("after dispose was killed at moment {i}"));
         } else {

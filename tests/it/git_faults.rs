@@ -58,10 +58,16 @@ impl Scene {
 #[test]
 fn a_hook_that_refuses() {
     let scene = scene();
-    scene.remote.hook("pre-receive", "#!/bin/sh\nprintf 'policy \\033[31msays no\\n'; exit 1\n");
+    scene.remote.hook(
+        "pre-receive",
+        "#!/bin/sh\nprintf 'policy \\033[31msays no\\n'; exit 1\n",
+    );
     let error = scene.refuses("GitRejected");
     let message = error["message"].as_str().unwrap();
-    assert!(message.contains("refs/heads/vance/suspend/repo"), "{message}");
+    assert!(
+        message.contains("refs/heads/vance/suspend/repo"),
+        "{message}"
+    );
     assert!(!message.contains('\u{1b}'), "{message:?}");
     scene.remote.unhook("pre-receive");
     scene.then_works();
@@ -81,7 +87,9 @@ fn a_hook_that_floods() {
 #[test]
 fn an_update_hook_that_protects_the_ref() {
     let scene = scene();
-    scene.remote.hook("update", "#!/bin/sh\necho protected; exit 1\n");
+    scene
+        .remote
+        .hook("update", "#!/bin/sh\necho protected; exit 1\n");
     scene.refuses("GitRejected");
     scene.remote.unhook("update");
     scene.then_works();
@@ -100,7 +108,10 @@ fn a_remote_that_is_gone() {
 #[test]
 fn a_remote_that_became_read_only() {
     let scene = scene();
-    scene.world.http.misbehave("git-receive-pack", Fault::Status(403));
+    scene
+        .world
+        .http
+        .misbehave("git-receive-pack", Fault::Status(403));
     let error = scene.world.output(&["workspace", "suspend", "p"]);
     assert!(!error.status.success());
     assert_eq!(scene.world.status("p"), "RUNNING");
@@ -121,7 +132,10 @@ fn a_server_that_stalls_before_it_answers() {
 #[test]
 fn a_server_that_stalls_in_the_push() {
     let scene = scene();
-    scene.world.http.misbehave("git-receive-pack", Fault::StallAfterHeaders);
+    scene
+        .world
+        .http
+        .misbehave("git-receive-pack", Fault::StallAfterHeaders);
     scene.refuses("GitTimeout");
     scene.world.http.behave();
     scene.then_works();
@@ -131,16 +145,26 @@ fn a_server_that_stalls_in_the_push() {
 fn a_foreign_commit_under_our_name_is_left_alone() {
     let scene = scene();
     let foreign = scene.remote.head();
-    scene.remote.git(&["update-ref", "refs/heads/vance/suspend/repo", &foreign]);
+    scene
+        .remote
+        .git(&["update-ref", "refs/heads/vance/suspend/repo", &foreign]);
     let scene = scene.then_works();
     let remote = &scene.remote;
-    assert_eq!(remote.ref_id("refs/heads/vance/suspend/repo").as_deref(), Some(foreign.as_str()));
+    assert_eq!(
+        remote.ref_id("refs/heads/vance/suspend/repo").as_deref(),
+        Some(foreign.as_str())
+    );
     assert!(remote.ref_id("refs/heads/vance/suspend/repo-2").is_some());
 }
 
 #[test]
 fn our_own_leftover_that_someone_moved_is_left_alone() {
-    let Scene { mut world, remote, name, .. } = scene();
+    let Scene {
+        mut world,
+        remote,
+        name,
+        ..
+    } = scene();
     world.move_away("p");
     let foreign = remote.head();
     remote.git(&["update-ref", "refs/heads/vance/suspend/repo", &foreign]);
@@ -150,7 +174,10 @@ fn our_own_leftover_that_someone_moved_is_left_alone() {
     world.ok(&["workspace", "suspend", "p"]);
     world.ok(&["workspace", "init", "p"]);
     assert_eq!(before, Seen::of(&world.repo("p", &name)));
-    assert_eq!(remote.ref_id("refs/heads/vance/suspend/repo").as_deref(), Some(foreign.as_str()));
+    assert_eq!(
+        remote.ref_id("refs/heads/vance/suspend/repo").as_deref(),
+        Some(foreign.as_str())
+    );
 }
 
 #[test]
@@ -161,7 +188,9 @@ fn two_projects_with_one_name_keep_their_own_work() {
     for project in ["p1", "p2"] {
         world.ok(&["workspace", "init", project]);
         let name = world.create_git(project, &url, &["--label", "repo"]);
-        world.repo(project, &name).write("a.txt", format!("work of {project}\n"));
+        world
+            .repo(project, &name)
+            .write("a.txt", format!("work of {project}\n"));
         seen.push(Seen::of(&world.repo(project, &name)));
     }
     for project in ["p1", "p2"] {
@@ -176,7 +205,12 @@ fn two_projects_with_one_name_keep_their_own_work() {
 
 #[test]
 fn a_ref_that_is_gone_or_moved_fails_the_recover_and_keeps_the_snapshot() {
-    let Scene { mut world, remote, name, before } = scene();
+    let Scene {
+        mut world,
+        remote,
+        name,
+        before,
+    } = scene();
     world.ok(&["workspace", "suspend", "p"]);
     let ours = remote.ref_id("refs/heads/vance/suspend/repo").unwrap();
     let foreign = remote.head();
@@ -195,7 +229,11 @@ fn a_ref_that_is_gone_or_moved_fails_the_recover_and_keeps_the_snapshot() {
 
     remote.git(&["update-ref", "refs/heads/vance/suspend/repo", &ours]);
     let report = world.ok(&["workspace", "init", "p"]);
-    assert_eq!(report["recovered"].as_array().map(Vec::len), Some(1), "{report}");
+    assert_eq!(
+        report["recovered"].as_array().map(Vec::len),
+        Some(1),
+        "{report}"
+    );
     assert_eq!(before, Seen::of(&world.repo("p", &name)));
     assert_eq!(world.ok(&["workspace", "get", "p"])["snapshots"], 0);
 }
@@ -211,7 +249,12 @@ fn a_worker_that_changed_origin_does_not_redirect_the_push() {
     repo.git(&["remote", "set-url", "origin", &url]);
     scene.world.ok(&["workspace", "suspend", "p"]);
     assert_eq!(evil.git(&["for-each-ref"]), "");
-    assert!(scene.remote.ref_id("refs/heads/vance/suspend/repo").is_some());
+    assert!(
+        scene
+            .remote
+            .ref_id("refs/heads/vance/suspend/repo")
+            .is_some()
+    );
     assert!(own.contains("up.git"));
 }
 
@@ -236,8 +279,23 @@ fn credentials_that_are_wanted_are_not_asked_for() {
     world.http.require("/private", "u", "SECRETTOKEN");
     world.ok(&["workspace", "init", "p"]);
     world.fails(
-        &["rootdir", "create", "p", "--creator", "c", "--type", "git", "--repo", &url],
+        &[
+            "rootdir",
+            "create",
+            "p",
+            "--creator",
+            "c",
+            "--type",
+            "git",
+            "--repo",
+            &url,
+        ],
         "GitAuthenticationFailed",
     );
-    assert_eq!(world.ok(&["rootdir", "list", "p"])["items"].as_array().map(Vec::len), Some(0));
+    assert_eq!(
+        world.ok(&["rootdir", "list", "p"])["items"]
+            .as_array()
+            .map(Vec::len),
+        Some(0)
+    );
 }

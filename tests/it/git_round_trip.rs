@@ -25,7 +25,9 @@ fn comes_back(work: impl FnOnce(&GitRepo)) {
     world.move_away("p");
     let after = Seen::of(&world.repo("p", &name));
     assert_eq!(before, after);
-    let fsck = world.repo("p", &name).git(&["fsck", "--strict", "--no-dangling"]);
+    let fsck = world
+        .repo("p", &name)
+        .git(&["fsck", "--strict", "--no-dangling"]);
     assert_eq!(fsck.trim(), "");
 }
 
@@ -67,7 +69,13 @@ fn names_of_any_bytes_come_back() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     comes_back(|repo| {
-        for name in [&b"\xff\xfe.txt"[..], b"new\nline\"q.txt", &[b'n'; 255], b" lead", b"-dash"] {
+        for name in [
+            &b"\xff\xfe.txt"[..],
+            b"new\nline\"q.txt",
+            &[b'n'; 255],
+            b" lead",
+            b"-dash",
+        ] {
             std::fs::write(repo.path().join(OsStr::from_bytes(name)), b"x").unwrap();
         }
     });
@@ -132,7 +140,10 @@ fn a_tree_that_nobody_touched_leaves_no_ref() {
     let before = Seen::of(&world.repo("p", &name));
     world.move_away("p");
     assert_eq!(before, Seen::of(&world.repo("p", &name)));
-    assert_eq!(remote.git(&["for-each-ref", "--format=%(refname)"]).trim(), "refs/heads/trunk");
+    assert_eq!(
+        remote.git(&["for-each-ref", "--format=%(refname)"]).trim(),
+        "refs/heads/trunk"
+    );
 }
 
 #[test]

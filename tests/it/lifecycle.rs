@@ -6,9 +6,15 @@ use crate::world::World;
 fn init_is_idempotent_and_a_disposed_workspace_starts_afresh() {
     let world = World::new();
     world.fails(&["workspace", "get", "p"], "WorkspaceNotFound");
-    world.fails(&["rootdir", "create", "p", "--type", "temp", "--creator", "c"], "WorkspaceNotFound");
+    world.fails(
+        &["rootdir", "create", "p", "--type", "temp", "--creator", "c"],
+        "WorkspaceNotFound",
+    );
     for _ in 0..2 {
-        assert_eq!(world.ok(&["workspace", "init", "p"])["workspace"]["status"], "RUNNING");
+        assert_eq!(
+            world.ok(&["workspace", "init", "p"])["workspace"]["status"],
+            "RUNNING"
+        );
     }
     let name = world.create("p", &["--type", "temp", "--label", "x"]);
     std::fs::write(world.dir("p", &name).join("f"), "f").unwrap();
@@ -18,11 +24,19 @@ fn init_is_idempotent_and_a_disposed_workspace_starts_afresh() {
     world.ok(&["workspace", "dispose", "p"]);
     assert!(!world.root.join("p").exists());
     assert_eq!(world.status("p"), "DISPOSED");
-    world.fails(&["rootdir", "create", "p", "--type", "temp", "--creator", "c"], "WorkspaceDisposed");
+    world.fails(
+        &["rootdir", "create", "p", "--type", "temp", "--creator", "c"],
+        "WorkspaceDisposed",
+    );
     world.fails(&["workspace", "suspend", "p"], "WorkspaceDisposed");
     world.fails(&["workspace", "recover", "p"], "WorkspaceDisposed");
     world.ok(&["workspace", "init", "p"]);
-    assert_eq!(world.ok(&["rootdir", "list", "p"])["items"].as_array().map(Vec::len), Some(0));
+    assert_eq!(
+        world.ok(&["rootdir", "list", "p"])["items"]
+            .as_array()
+            .map(Vec::len),
+        Some(0)
+    );
 }
 
 #[test]
@@ -45,7 +59,19 @@ fn the_creator_takes_its_own_and_only_that() {
     let world = World::new();
     world.ok(&["workspace", "init", "p"]);
     let make = |creator: &str, more: &[&str]| {
-        let args = [&["rootdir", "create", "p", "--type", "temp", "--creator", creator], more].concat();
+        let args = [
+            &[
+                "rootdir",
+                "create",
+                "p",
+                "--type",
+                "temp",
+                "--creator",
+                creator,
+            ],
+            more,
+        ]
+        .concat();
         world.ok(&args)["dirName"].as_str().unwrap().to_owned()
     };
     let gone = make("p-1", &["--delete-on-close"]);
@@ -69,7 +95,17 @@ fn one_that_cannot_be_closed_does_not_stop_the_others() {
     let (remote, url) = world.remote("up.git", "main", &[("a", "a\n")]);
     remote.hook("pre-receive", "#!/bin/sh\nexit 1\n");
     world.ok(&["workspace", "init", "p"]);
-    let stuck = world.create_git("p", &url, &["--label", "stuck", "--delete-on-close", "--meta", "commitOnClose:=true"]);
+    let stuck = world.create_git(
+        "p",
+        &url,
+        &[
+            "--label",
+            "stuck",
+            "--delete-on-close",
+            "--meta",
+            "commitOnClose:=true",
+        ],
+    );
     let temp = world.create("p", &["--type", "temp", "--delete-on-close"]);
     world.repo("p", &stuck).write("a", "edited\n");
     let report = world.ok_or_partial(&["rootdir", "dispose", "p", "--creator", "c1"]);
@@ -100,13 +136,31 @@ fn working_dirs_follow_their_creator() {
     let world = World::new();
     world.ok(&["workspace", "init", "p"]);
     let name = world.create("p", &["--type", "temp", "--label", "w"]);
-    assert!(world.ok(&["workdir", "get", "p", "--creator", "c1"]).is_null());
+    assert!(
+        world
+            .ok(&["workdir", "get", "p", "--creator", "c1"])
+            .is_null()
+    );
     world.ok(&["workdir", "set", "p", "--creator", "c1", &name]);
-    assert_eq!(world.ok(&["workdir", "get", "p", "--creator", "c1"])["dirName"], name.as_str());
-    assert!(world.ok(&["workdir", "get", "p", "--creator", "c2"]).is_null());
-    world.fails(&["workdir", "set", "p", "--creator", "c1", "nowhere"], "RootDirNotFound");
+    assert_eq!(
+        world.ok(&["workdir", "get", "p", "--creator", "c1"])["dirName"],
+        name.as_str()
+    );
+    assert!(
+        world
+            .ok(&["workdir", "get", "p", "--creator", "c2"])
+            .is_null()
+    );
+    world.fails(
+        &["workdir", "set", "p", "--creator", "c1", "nowhere"],
+        "RootDirNotFound",
+    );
     world.ok(&["workdir", "clear", "p", "--creator", "c1"]);
-    assert!(world.ok(&["workdir", "get", "p", "--creator", "c1"]).is_null());
+    assert!(
+        world
+            .ok(&["workdir", "get", "p", "--creator", "c1"])
+            .is_null()
+    );
 }
 
 #[test]
@@ -120,7 +174,9 @@ fn lists_page() {
     }
     let names = |page: &serde_json::Value, key: &str| -> Vec<String> {
         let items = page["items"].as_array().unwrap().iter();
-        items.map(|item| item[key].as_str().unwrap().to_owned()).collect()
+        items
+            .map(|item| item[key].as_str().unwrap().to_owned())
+            .collect()
     };
     let first = world.ok(&["workspace", "list", "--limit", "2"]);
     assert_eq!(names(&first, "projectId"), ["a", "b"]);
@@ -131,7 +187,13 @@ fn lists_page() {
     let first = world.ok(&["rootdir", "list", "a", "--limit", "2"]);
     assert_eq!(names(&first, "dirName"), ["x", "y"]);
     let next = first["next"].as_str().unwrap();
-    assert_eq!(names(&world.ok(&["rootdir", "list", "a", "--after", next]), "dirName"), ["z"]);
+    assert_eq!(
+        names(
+            &world.ok(&["rootdir", "list", "a", "--after", next]),
+            "dirName"
+        ),
+        ["z"]
+    );
 }
 
 #[test]
@@ -143,7 +205,12 @@ fn a_damaged_descriptor_costs_nobody_anything() {
     std::fs::write(world.dir("p", &bad).join("f"), "f").unwrap();
     let file = world.root.join("p/bad.json");
     let whole = std::fs::read(&file).unwrap();
-    for damage in [&b""[..], &[0; 300], &whole[..whole.len() / 2], &[&whole[..], b"x"].concat()] {
+    for damage in [
+        &b""[..],
+        &[0; 300],
+        &whole[..whole.len() / 2],
+        &[&whole[..], b"x"].concat(),
+    ] {
         std::fs::write(&file, damage).unwrap();
         world.ok(&["workspace", "init", "p"]);
         let listed = world.ok(&["rootdir", "list", "p"]);
@@ -168,7 +235,10 @@ fn a_damaged_workspace_file_is_set_aside_and_written_anew() {
         std::fs::write(&file, damage).unwrap();
         world.fails(&["rootdir", "list", "p"], "DescriptorDamaged");
         world.ok(&["workspace", "init", "p"]);
-        assert_eq!(world.ok(&["rootdir", "list", "p"])["items"][0]["dirName"], name.as_str());
+        assert_eq!(
+            world.ok(&["rootdir", "list", "p"])["items"][0]["dirName"],
+            name.as_str()
+        );
     }
 }
 
@@ -181,9 +251,15 @@ fn content_that_no_descriptor_knows_is_never_thrown_away() {
     std::fs::write(stranger.join("work"), "w").unwrap();
     for command in ["suspend", "dispose"] {
         let error = world.fails(&["workspace", command, "p"], "OrphanedContent");
-        assert!(error["message"].as_str().unwrap().contains("stranger"), "{error}");
+        assert!(
+            error["message"].as_str().unwrap().contains("stranger"),
+            "{error}"
+        );
     }
     assert!(stranger.join("work").exists());
     // Its name is never given away.
-    assert_eq!(world.create("p", &["--type", "temp", "--label", "stranger"]), "stranger-2");
+    assert_eq!(
+        world.create("p", &["--type", "temp", "--label", "stranger"]),
+        "stranger-2"
+    );
 }

@@ -3,10 +3,15 @@
 mod crash;
 mod git_faults;
 mod git_round_trip;
+mod hazards_git;
+mod hazards_git_hostile;
+mod hazards_git_rounds;
+mod hazards_git_secrets;
 mod lifecycle;
 mod names;
 mod plugins;
 mod python;
+mod ssh;
 mod world;
 
 /// A file that is not a module above would be tested by nobody.
@@ -19,6 +24,9 @@ fn no_file_is_forgotten() {
         let Some(module) = name.strip_suffix(".rs").filter(|module| *module != "main") else {
             continue;
         };
-        assert!(main.contains(&format!("mod {module};")), "{name} is not a module of main.rs");
+        assert!(
+            main.contains(&format!("mod {module};")),
+            "{name} is not a module of main.rs"
+        );
     }
 }

@@ -10,13 +10,27 @@ fn sixty_four_creates_with_one_hint_give_sixty_four_names() {
     world.ok(&["workspace", "init", "p"]);
     let children: Vec<_> = (0..64)
         .map(|_| {
-            world.spawn(&["rootdir", "create", "p", "--type", "temp", "--creator", "c", "--label", "x"])
+            world.spawn(&[
+                "rootdir",
+                "create",
+                "p",
+                "--type",
+                "temp",
+                "--creator",
+                "c",
+                "--label",
+                "x",
+            ])
         })
         .collect();
     let mut names = BTreeSet::new();
     for child in children {
         let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(names.insert(json["dirName"].as_str().unwrap().to_owned()));
     }
@@ -35,10 +49,28 @@ fn service_files_cannot_be_claimed() {
     let file = world.root.join("p/workspace.json");
     let before = std::fs::read(&file).unwrap();
     let mut names = BTreeSet::new();
-    for hint in ["a.json", "a", "workspace", "workspace.json", ".", "..", "", "a/b", "-rf", "a\nb", "\u{202e}gnp.exe"] {
+    for hint in [
+        "a.json",
+        "a",
+        "workspace",
+        "workspace.json",
+        ".",
+        "..",
+        "",
+        "a/b",
+        "-rf",
+        "a\nb",
+        "\u{202e}gnp.exe",
+    ] {
         let name = world.create("p", &["--type", "temp", "--label", hint]);
-        assert!(names.insert(name.to_lowercase()), "{hint:?} gave {name} again");
-        assert!(!name.starts_with(['-', '.']) && !name.ends_with(".json"), "{name}");
+        assert!(
+            names.insert(name.to_lowercase()),
+            "{hint:?} gave {name} again"
+        );
+        assert!(
+            !name.starts_with(['-', '.']) && !name.ends_with(".json"),
+            "{name}"
+        );
         assert_eq!(world.descriptor("p", &name)["label"], hint);
     }
     assert_eq!(std::fs::read(&file).unwrap(), before);
@@ -54,7 +86,10 @@ fn twins_get_names_of_their_own() {
     let mut names = BTreeSet::new();
     for hint in ["x-2", "x", "x", "X", "é", "e\u{301}", "x.", "x "] {
         let name = world.create("p", &["--type", "temp", "--label", hint]);
-        assert!(names.insert(name.to_lowercase()), "{hint:?} gave {name} again");
+        assert!(
+            names.insert(name.to_lowercase()),
+            "{hint:?} gave {name} again"
+        );
     }
     assert_eq!(names.len(), 8);
 }
@@ -93,9 +128,22 @@ fn ids_that_are_paths_are_refused_before_anything_is_touched() {
 fn one_folder_is_never_shared_by_two_tenants() {
     let world = World::new();
     world.ok(&["workspace", "init", "p", "--tenant", "a"]);
-    world.fails(&["workspace", "init", "p", "--tenant", "b"], "WorkspaceConflict");
     world.fails(
-        &["rootdir", "create", "p", "--tenant", "b", "--type", "temp", "--creator", "c"],
+        &["workspace", "init", "p", "--tenant", "b"],
+        "WorkspaceConflict",
+    );
+    world.fails(
+        &[
+            "rootdir",
+            "create",
+            "p",
+            "--tenant",
+            "b",
+            "--type",
+            "temp",
+            "--creator",
+            "c",
+        ],
         "WorkspaceConflict",
     );
 }
@@ -124,7 +172,14 @@ fn urls_that_reach_further_are_refused_without_a_trace() {
         "",
     ] {
         let output = world.output(&[
-            "rootdir", "create", "p", "--creator", "c", "--type", "git", &format!("--repo={url}"),
+            "rootdir",
+            "create",
+            "p",
+            "--creator",
+            "c",
+            "--type",
+            "git",
+            &format!("--repo={url}"),
         ]);
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let code = json["error"]["code"].as_str().unwrap_or_default();
@@ -136,7 +191,10 @@ fn urls_that_reach_further_are_refused_without_a_trace() {
     let listed = world.ok(&["rootdir", "list", "p"]);
     assert_eq!(listed["items"].as_array().map(Vec::len), Some(0));
     assert!(!world.work.join("PWN").exists());
-    assert!(world.http.seen().is_empty(), "nothing was asked of the server");
+    assert!(
+        world.http.seen().is_empty(),
+        "nothing was asked of the server"
+    );
 }
 
 #[test]
@@ -144,14 +202,36 @@ fn branches_that_are_options_are_refused() {
     let world = World::new();
     let (_remote, url) = world.remote("up.git", "main", &[("a", "a\n")]);
     world.ok(&["workspace", "init", "p"]);
-    for branch in ["--upload-pack=touch PWN", "-x", "a..b", "a b", "refs/../x", "@{upstream}", "a\nb"] {
+    for branch in [
+        "--upload-pack=touch PWN",
+        "-x",
+        "a..b",
+        "a b",
+        "refs/../x",
+        "@{upstream}",
+        "a\nb",
+    ] {
         let branch = format!("--branch={branch}");
         world.fails(
-            &["rootdir", "create", "p", "--creator", "c", "--type", "git", "--repo", &url, &branch],
+            &[
+                "rootdir",
+                "create",
+                "p",
+                "--creator",
+                "c",
+                "--type",
+                "git",
+                "--repo",
+                &url,
+                &branch,
+            ],
             "GitInvalidArgument",
         );
     }
-    assert!(world.http.seen().is_empty(), "nothing was asked of the server");
+    assert!(
+        world.http.seen().is_empty(),
+        "nothing was asked of the server"
+    );
 }
 
 #[test]
@@ -160,11 +240,27 @@ fn temp_parts_are_no_paths() {
     world.ok(&["workspace", "init", "p"]);
     for prefix in ["../x", "a/b", "-rf"] {
         let prefix = format!("--prefix={prefix}");
-        world.fails(&["temp", "file", "p", "--creator", "c", &prefix], "InvalidArgument");
+        world.fails(
+            &["temp", "file", "p", "--creator", "c", &prefix],
+            "InvalidArgument",
+        );
     }
-    let first = world.ok(&["temp", "file", "p", "--creator", "c", "--prefix", "x", "--suffix", ".json"]);
+    let first = world.ok(&[
+        "temp",
+        "file",
+        "p",
+        "--creator",
+        "c",
+        "--prefix",
+        "x",
+        "--suffix",
+        ".json",
+    ]);
     let second = world.ok(&["temp", "dir", "p", "--creator", "c", "--prefix", "x"]);
-    assert_eq!(first["dirName"], second["dirName"], "one temp RootDir a creator");
+    assert_eq!(
+        first["dirName"], second["dirName"],
+        "one temp RootDir a creator"
+    );
     assert!(std::path::Path::new(first["path"].as_str().unwrap()).is_file());
     assert!(std::path::Path::new(second["path"].as_str().unwrap()).is_dir());
     let other = world.ok(&["temp", "dir", "p", "--creator", "c2", "--prefix", "x"]);

@@ -7,7 +7,10 @@ fn the_list_is_read_from_the_binaries() {
     let world = World::new();
     let listed = world.ok(&["plugin", "list"]);
     let items = listed["items"].as_array().unwrap();
-    let types: Vec<_> = items.iter().map(|item| item["type"].as_str().unwrap()).collect();
+    let types: Vec<_> = items
+        .iter()
+        .map(|item| item["type"].as_str().unwrap())
+        .collect();
     assert_eq!(types, ["git", "python", "temp"]);
     let imports = |name: &str| {
         let shown = world.ok(&["plugin", "inspect", name]);
@@ -23,12 +26,15 @@ fn the_list_is_read_from_the_binaries() {
     let file = world.work.join("temp.wasm");
     std::fs::write(&file, warren_plugins::TEMP).unwrap();
     let shown = world.ok(&["plugin", "inspect", file.to_str().unwrap()]);
-    assert_eq!(shown["digest"], world.ok(&["plugin", "inspect", "temp"])["digest"]);
+    assert_eq!(
+        shown["digest"],
+        world.ok(&["plugin", "inspect", "temp"])["digest"]
+    );
 }
 
 #[test]
 fn a_component_that_is_taken_away_takes_its_type_with_it() {
-    let mut world = World::new();
+    let world = World::new();
     let (_remote, url) = world.remote("up.git", "main", &[("a", "a\n")]);
     world.ok(&["workspace", "init", "p"]);
     let name = world.create_git("p", &url, &["--label", "repo"]);
@@ -38,7 +44,17 @@ fn a_component_that_is_taken_away_takes_its_type_with_it() {
 
     world.configure("[plugins]\nshipped = [\"temp\"]\n");
     world.fails(
-        &["rootdir", "create", "p", "--type", "git", "--creator", "c", "--repo", &url],
+        &[
+            "rootdir",
+            "create",
+            "p",
+            "--type",
+            "git",
+            "--creator",
+            "c",
+            "--repo",
+            &url,
+        ],
         "UnknownHandler",
     );
     let report = world.ok_or_partial(&["workspace", "recover", "p"]);
@@ -72,7 +88,10 @@ fn a_component_that_is_replaced_is_what_runs() {
     assert_ne!(digest, world.descriptor("p", &name)["handler"]["digest"]);
     // Without it nobody answers for the type.
     std::fs::remove_file(dir.join("temp.wasm")).unwrap();
-    world.fails(&["rootdir", "create", "p", "--type", "temp", "--creator", "c"], "UnknownHandler");
+    world.fails(
+        &["rootdir", "create", "p", "--type", "temp", "--creator", "c"],
+        "UnknownHandler",
+    );
 }
 
 #[test]
@@ -100,10 +119,17 @@ fn two_claims_of_one_type_are_an_error() {
     std::fs::write(dir.join("mine.wasm"), warren_plugins::TEMP).unwrap();
     std::fs::write(dir.join("other.wasm"), warren_plugins::GIT).unwrap();
     let listed = world.ok_or_partial(&["plugin", "list"]);
-    assert_eq!(listed["items"].as_array().map(Vec::len), Some(3), "{listed}");
+    assert_eq!(
+        listed["items"].as_array().map(Vec::len),
+        Some(3),
+        "{listed}"
+    );
     let failed = listed["failed"].as_array().unwrap();
     assert_eq!(failed[0]["code"], "DuplicateHandlerType", "{listed}");
-    assert!(failed[0]["origin"].as_str().unwrap().contains("mine.wasm"), "{listed}");
+    assert!(
+        failed[0]["origin"].as_str().unwrap().contains("mine.wasm"),
+        "{listed}"
+    );
     // Nobody granted git to a file that nobody knows.
     assert_eq!(failed[1]["code"], "UngrantedImport", "{listed}");
 }

@@ -13,11 +13,18 @@ const AUTO: &str = "[python]\ninstaller = \"auto\"\n";
 
 /// A remote with a wheel and a requirements.txt that installs it.
 fn remote(world: &World, more: impl FnOnce(&GitRepo)) -> (GitRepo, String) {
-    let (bare, url) = world.remote("py.git", "main", &[("main.py", "import tiny\nprint(tiny.VALUE)\n")]);
+    let (bare, url) = world.remote(
+        "py.git",
+        "main",
+        &[("main.py", "import tiny\nprint(tiny.VALUE)\n")],
+    );
     let work = bare.clone_to(world.work.join("seed"));
     std::fs::create_dir(work.path().join("wheels")).unwrap();
     warren_testkit::wheel(&work.path().join("wheels"), "tiny", "from the wheel");
-    work.write("requirements.txt", "--no-index\n./wheels/tiny-0.1-py3-none-any.whl\n");
+    work.write(
+        "requirements.txt",
+        "--no-index\n./wheels/tiny-0.1-py3-none-any.whl\n",
+    );
     more(&work);
     work.git(&["add", "-A", "-f"]);
     work.commit("a wheel");
@@ -33,7 +40,11 @@ fn run(world: &World, project: &str, name: &str, args: &[&str]) -> String {
         .env_clear()
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -56,15 +67,32 @@ fn comes_back(config: &str) {
     let plan = world.ok(&["workspace", "suspend", "p", "--dry-run"]);
     let loss = plan["roots"][0]["loss"].as_array().unwrap();
     assert!(
-        loss.iter().any(|loss| loss["path"] == ".venv/" && loss["kind"] == "rebuilt"),
+        loss.iter()
+            .any(|loss| loss["path"] == ".venv/" && loss["kind"] == "rebuilt"),
         "{plan}"
     );
     world.move_away("p");
-    assert_eq!(before, world.repo("p", &name).git(&["status", "--porcelain=v2", "--branch"]));
-    assert_eq!(run(&world, "p", &name, &["main.py"]), "from the wheel again\n");
+    assert_eq!(
+        before,
+        world
+            .repo("p", &name)
+            .git(&["status", "--porcelain=v2", "--branch"])
+    );
+    assert_eq!(
+        run(&world, "p", &name, &["main.py"]),
+        "from the wheel again\n"
+    );
     // The environment belongs to this root, not to the one it came from.
-    let prefix = run(&world, "p", &name, &["-I", "-c", "import sys; print(sys.prefix)"]);
-    assert_eq!(Path::new(prefix.trim()), world.dir("p", &name).join(".venv"));
+    let prefix = run(
+        &world,
+        "p",
+        &name,
+        &["-I", "-c", "import sys; print(sys.prefix)"],
+    );
+    assert_eq!(
+        Path::new(prefix.trim()),
+        world.dir("p", &name).join(".venv")
+    );
 }
 
 #[test]
@@ -86,7 +114,13 @@ fn a_checkout_cannot_run_code_in_the_making_of_the_venv() {
         let pwn = world.work.join("PWN");
         let code = format!("open({:?}, 'w')\n", pwn.to_str().unwrap());
         let (_remote, url) = remote(&world, |work| {
-            for module in ["venv.py", "logging.py", "pip.py", "ensurepip.py", "sitecustomize.py"] {
+            for module in [
+                "venv.py",
+                "logging.py",
+                "pip.py",
+                "ensurepip.py",
+                "sitecustomize.py",
+            ] {
                 work.write(module, &code);
             }
         });
@@ -126,7 +160,10 @@ fn ignore_rules_are_merged() {
     assert_eq!(text, "node_modules\n.venv\n__pycache__/\n*.pyc\n");
     world.ok(&["workspace", "suspend", "p"]);
     world.ok(&["workspace", "init", "p"]);
-    assert_eq!(text, std::fs::read_to_string(world.dir("p", &name).join(".gitignore")).unwrap());
+    assert_eq!(
+        text,
+        std::fs::read_to_string(world.dir("p", &name).join(".gitignore")).unwrap()
+    );
 }
 
 #[test]
@@ -154,8 +191,14 @@ fn without_a_remote_it_says_so_and_nothing_goes() {
     let name = world.create("p", &["--type", "python"]);
     let temp = world.create("p", &["--type", "temp"]);
     std::fs::write(world.dir("p", &name).join("x.py"), "x = 1\n").unwrap();
-    let error = world.fails(&["workspace", "suspend", "p"], "WorkspaceSuspendNotConfigured");
-    assert!(error["hint"].is_string() && error["message"].as_str().unwrap().contains(&name), "{error}");
+    let error = world.fails(
+        &["workspace", "suspend", "p"],
+        "WorkspaceSuspendNotConfigured",
+    );
+    assert!(
+        error["hint"].is_string() && error["message"].as_str().unwrap().contains(&name),
+        "{error}"
+    );
     assert!(world.dir("p", &name).join("x.py").exists() && world.dir("p", &temp).exists());
     let plan = world.ok_or_partial(&["workspace", "suspend", "p", "--dry-run"]);
     assert_eq!(plan["failed"][0]["code"], "WorkspaceSuspendNotConfigured");
@@ -165,8 +208,24 @@ fn without_a_remote_it_says_so_and_nothing_goes() {
 fn a_missing_interpreter_is_named() {
     let world = World::with_config("[python]\ninterpreter = \"/nowhere/python3\"\n");
     world.ok(&["workspace", "init", "p"]);
-    world.fails(&["rootdir", "create", "p", "--type", "python", "--creator", "c"], "ProgramMissing");
-    assert_eq!(world.ok(&["rootdir", "list", "p"])["items"].as_array().map(Vec::len), Some(0));
+    world.fails(
+        &[
+            "rootdir",
+            "create",
+            "p",
+            "--type",
+            "python",
+            "--creator",
+            "c",
+        ],
+        "ProgramMissing",
+    );
+    assert_eq!(
+        world.ok(&["rootdir", "list", "p"])["items"]
+            .as_array()
+            .map(Vec::len),
+        Some(0)
+    );
 }
 
 #[test]
@@ -184,8 +243,14 @@ fn a_broken_environment_is_rebuilt() {
         let before = Seen::of(&world.repo("p", &name));
         world.ok(&["python", "rebuild", "p", &name]);
         assert_eq!(run(&world, "p", &name, &["main.py"]), "from the wheel\n");
-        assert_eq!(format!("{before:?}").len(), format!("{:?}", Seen::of(&world.repo("p", &name))).len());
-        world.fails(&["python", "rebuild", "p", &name, "--python", "/bin/sh"], "ProgramMissing");
+        assert_eq!(
+            format!("{before:?}").len(),
+            format!("{:?}", Seen::of(&world.repo("p", &name))).len()
+        );
+        world.fails(
+            &["python", "rebuild", "p", &name, "--python", "/bin/sh"],
+            "ProgramMissing",
+        );
         assert_eq!(run(&world, "p", &name, &["main.py"]), "from the wheel\n");
     }
 }
@@ -204,7 +269,13 @@ fn a_failing_environment_costs_only_its_own_root() {
     world.root = world.work.join("ws2");
     let report = world.ok_or_partial(&["workspace", "recover", "p"]);
     assert_eq!(report["failed"][0]["code"], "ProgramFailed", "{report}");
-    assert!(report["failed"][0]["message"].as_str().unwrap().contains("no-such-package"), "{report}");
+    assert!(
+        report["failed"][0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("no-such-package"),
+        "{report}"
+    );
     assert!(world.dir("p", &git).join("new").exists());
     assert_eq!(world.ok(&["workspace", "get", "p"])["snapshots"], 1);
     assert!(bare.ref_id("refs/heads/vance/suspend/python").is_some());

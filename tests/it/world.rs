@@ -13,7 +13,11 @@ pub(crate) fn programs() -> &'static Path {
     static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
     PROGRAMS.get_or_init(|| {
         // Cargo builds the programs of a package only for that package's own tests.
-        let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+        let profile = if cfg!(debug_assertions) {
+            "dev"
+        } else {
+            "release"
+        };
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--locked", "--profile", profile])
             .args(["-p", "warren", "-p", "warren-launch", "--bins"])
@@ -58,12 +62,20 @@ impl World {
 
     /// Writes the configuration anew, with more lines at its end.
     pub(crate) fn configure(&self, more: &str) {
-        let allow = format!("[git]\nallow = [\"http://127.0.0.1:{}/**\"]\n", self.http.port());
+        let allow = format!(
+            "[git]\nallow = [\"http://127.0.0.1:{}/**\"]\n",
+            self.http.port()
+        );
         std::fs::write(&self.config, allow + more).unwrap();
     }
 
     /// A bare remote with a first commit on `branch`, and its URL.
-    pub(crate) fn remote(&self, name: &str, branch: &str, files: &[(&str, &str)]) -> (GitRepo, String) {
+    pub(crate) fn remote(
+        &self,
+        name: &str,
+        branch: &str,
+        files: &[(&str, &str)],
+    ) -> (GitRepo, String) {
         let repo = GitRepo::bare(self.work.join("remotes").join(name));
         repo.seed(branch, files);
         (repo, self.http.url(name))
@@ -114,7 +126,10 @@ impl World {
     pub(crate) fn ok_or_partial(&self, args: &[&str]) -> Value {
         let output = self.output(args);
         let report = parse(&output);
-        assert!(report.get("error").is_none(), "warren {args:?} failed: {report}");
+        assert!(
+            report.get("error").is_none(),
+            "warren {args:?} failed: {report}"
+        );
         report
     }
 
@@ -172,7 +187,11 @@ impl World {
         assert!(!self.root.join(project).exists(), "the folder is gone");
         self.root = self.work.join("ws2");
         let report = self.ok(&["workspace", "recover", project]);
-        assert_eq!(report["failed"].as_array().map(Vec::len), Some(0), "{report}");
+        assert_eq!(
+            report["failed"].as_array().map(Vec::len),
+            Some(0),
+            "{report}"
+        );
         suspended
     }
 }
@@ -207,7 +226,10 @@ impl Seen {
             status: repo.git(&["status", "--porcelain=v2", "--branch", "-z"]),
             unstaged: repo.git(&["diff", "--binary"]),
             staged: repo.git(&["diff", "--cached", "--binary"]),
-            refs: repo.git(&["for-each-ref", "--format=%(refname) %(objectname) %(upstream)"]),
+            refs: repo.git(&[
+                "for-each-ref",
+                "--format=%(refname) %(objectname) %(upstream)",
+            ]),
             head: String::from_utf8(repo.run(&["symbolic-ref", "HEAD"]).stdout).unwrap(),
             stash: repo.git(&["stash", "list"]),
             log: String::from_utf8(repo.run(&["log", "--all", "--oneline"]).stdout).unwrap(),

@@ -41,7 +41,7 @@ impl LimitKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "each case is documented in `wit/types.wit`")]
 pub enum GitFailure {
-    #[error("the policy does not grant {0}")]
+    #[error("refused by the policy: {0}")]
     Denied(String),
     #[error("{0}")]
     InvalidArgument(String),
@@ -109,7 +109,7 @@ fn at(commit: &Option<String>) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "each case is documented in `wit/types.wit`")]
 pub enum ProcessFailure {
-    #[error("the policy does not grant {0}")]
+    #[error("refused by the policy: {0}")]
     Denied(String),
     #[error("{0}")]
     InvalidArgument(String),

@@ -25,8 +25,8 @@ use warren_model::{WorkspaceRecord, WorkspaceStatus};
 
 pub use create::CreateRootDir;
 pub use report::{
-    Damaged, DisposeOptions, DisposeReport, InitReport, Progress, ProgressSink, QuotaReport,
-    RootDirs, RootFailure, SuspendReport, SuspendedRoot, WorkspaceView,
+    Damaged, DisposeOptions, DisposeReport, InitReport, LostRoot, Progress, ProgressSink,
+    QuotaReport, RootDirs, RootFailure, SuspendReport, SuspendedRoot, WorkspaceView,
 };
 
 use crate::error::Error;

@@ -1,8 +1,8 @@
 //! `suspendAll`: all or nothing, in three phases.
 //!
-//! 1. Every handler saves its RootDir. 2. One transaction writes the Snapshots and flips the record
-//! to `committed`: the commit point. 3. Folders go. A failure before the commit point leaves the
-//! Workspace running with every byte in place.
+//! First every handler saves its RootDir. Then one transaction writes the Snapshots and flips the
+//! record to `committed`: the commit point. Then the folders go. A failure before the commit point
+//! leaves the Workspace running with every byte in place.
 
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;

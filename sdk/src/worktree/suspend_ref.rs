@@ -2,7 +2,7 @@
 
 use super::{Settings, full_name};
 use crate::git::{self, Remote};
-use crate::{Error, GitError, RefConflict, Root, log};
+use crate::{Error, GitError, Root, log};
 
 /// Most names that are tried: `vance/suspend/x`, then `x-2` to `x-50`.
 const NAMES_MAX: u32 = 50;
