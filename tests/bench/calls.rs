@@ -13,6 +13,8 @@ const CALLS: usize = 2000;
 
 pub(crate) async fn run(table: &mut Table) {
     let world = World::new();
+    let plugins = world.work.dir("state/plugins");
+    std::fs::write(plugins.join("hostile.wasm"), warren_testkit::hostile()).expect("written");
     let service = world.service("ws").await;
     let temp = "temp".parse().expect("a type");
     let plugin = service

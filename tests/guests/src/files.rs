@@ -52,6 +52,12 @@ pub(crate) fn write() -> Value {
     })
 }
 
+/// Writes one small file, as an honest handler would.
+pub(crate) fn small(root: &Path) -> Result<(), warren_sdk::Error> {
+    let path = root.join("small");
+    fs::write(&path, [b'x'; 100]).map_err(|error| warren_sdk::io(&path, error))
+}
+
 /// Opens what is no file.
 pub(crate) fn open() -> Value {
     let root = warren_sdk::root();

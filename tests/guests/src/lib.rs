@@ -98,6 +98,10 @@ fn play(metadata: &str) -> Result<String, Error> {
         "keep-handle" => report(json!({ "kept": abuse::keep_handle() })),
         "escape" => report(files::escape()),
         "write" => report(files::write()),
+        "small-file" => {
+            files::small(&warren_sdk::root())?;
+            Ok(metadata.to_owned())
+        }
         "open" => report(files::open()),
         "surroundings" => report(abuse::surroundings()),
         _ => Ok(metadata.to_owned()),

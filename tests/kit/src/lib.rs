@@ -3,6 +3,7 @@
 //! Everything listens on loopback, runs with a clean environment, and is gone when dropped.
 
 mod cgi;
+mod guest;
 mod http;
 mod repo;
 mod sshd;
@@ -11,6 +12,7 @@ mod wheel;
 mod wire;
 mod work;
 
+pub use guest::hostile;
 pub use http::{Fault, GitHttp, Seen};
 pub use repo::{GitRepo, git_command};
 pub use sshd::{Sshd, SshdError};

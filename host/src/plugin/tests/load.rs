@@ -131,7 +131,7 @@ async fn a_description_is_safe_to_print() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_version_or_interface_is_named() {
     let patched = |from: &str, to: &str| {
-        let mut bytes = HOSTILE.clone();
+        let mut bytes = warren_testkit::hostile().to_vec();
         let mut found = false;
         for at in 0..bytes.len() - from.len() {
             if bytes[at..].starts_with(from.as_bytes()) {

@@ -7,7 +7,6 @@ mod load;
 mod suspend;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -18,36 +17,6 @@ use tempfile::TempDir;
 use warren_model::Metadata;
 
 use super::*;
-
-/// The component of `tests/guests`, built on demand.
-static HOSTILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let guests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/guests");
-    let exe = std::env::current_exe().unwrap();
-    let target = exe.ancestors().nth(2).unwrap().join("hostile-guest");
-    let output = Command::new(env!("CARGO"))
-        .args([
-            "build",
-            "--locked",
-            "--profile",
-            "guest",
-            "--target",
-            "wasm32-wasip2",
-        ])
-        .arg("--target-dir")
-        .arg(&target)
-        .current_dir(guests)
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .env_remove("RUSTFLAGS")
-        .env_remove("RUSTC_WRAPPER")
-        .env_remove("RUSTC_WORKSPACE_WRAPPER")
-        .env_remove("CARGO_BUILD_TARGET")
-        .env_remove("CARGO_TARGET_DIR")
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
-    std::fs::read(target.join("wasm32-wasip2/guest/warren_hostile.wasm")).unwrap()
-});
 
 /// One state directory for all tests, so that components are compiled once.
 static STATE: LazyLock<TempDir> = LazyLock::new(scratch);
@@ -62,7 +31,7 @@ fn scratch() -> TempDir {
 }
 
 fn hostile() -> (&'static str, &'static [u8]) {
-    ("hostile", &HOSTILE)
+    ("hostile", warren_testkit::hostile())
 }
 
 /// Grants of everything, with limits that a test can reach.
