@@ -1,12 +1,14 @@
 //! Files that are there whole or not at all, whatever happens meanwhile.
 
 use crate::{Dir, beneath, name};
-use rustix::fs::{AtFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Whether the bytes must survive a loss of power once the call has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +27,43 @@ pub fn is_temp_name(name: &str) -> bool {
     name.strip_prefix(TEMP_PREFIX)
         .and_then(|rest| rest.strip_suffix(TEMP_SUFFIX))
         .is_some_and(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// Deletes what writers that died have left in `dir`; returns how many files that were.
+///
+/// Only files that nobody has changed for `age`: more than zero wherever others may be writing.
+///
+/// # Errors
+/// What the system says.
+pub fn sweep(dir: &Dir, age: Duration) -> io::Result<u64> {
+    let mut removed = 0;
+    for entry in dir.entries()? {
+        let name = entry?.file_name();
+        if !name.to_str().is_some_and(is_temp_name) {
+            continue;
+        }
+        let stat = match rustix::fs::statat(dir, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if !is_file || !is_older(stat.st_mtime, age) {
+            continue;
+        }
+        match rustix::fs::unlinkat(dir, &name, AtFlags::empty()) {
+            Ok(()) => removed += 1,
+            // Somebody else sweeps too.
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(removed)
+}
+
+fn is_older(changed_seconds: i64, age: Duration) -> bool {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
+    age.is_zero() || u64::try_from(now - changed_seconds).is_ok_and(|passed| passed > age.as_secs())
 }
 
 /// Puts `bytes` under `name`, in place of what was there; mode 0600.
@@ -50,6 +89,26 @@ pub fn create_new(dir: &Dir, name: &str, bytes: &[u8], durable: Durable) -> io::
             done => done,
         }
     })
+}
+
+/// Puts `bytes` over what `name` holds, where a full disk leaves no room for a second file.
+///
+/// Only for what can be found damaged: a crash in the middle leaves a mix of both.
+///
+/// # Errors
+/// What the system says; `InvalidInput` when it is no regular file.
+pub fn overwrite(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    use std::os::unix::fs::FileExt as _;
+    name::check(name)?;
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let none = ResolveFlags::empty();
+    let file = File::from(beneath::open_at(dir.as_fd(), name, flags, Mode::empty(), none)?);
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    file.write_all_at(bytes, 0)?;
+    file.set_len(bytes.len() as u64)?;
+    file.sync_all()
 }
 
 fn link_new(dir: &Dir, temp: &str, name: &str) -> rustix::io::Result<()> {
@@ -203,6 +262,18 @@ mod tests {
         }
         assert_eq!(fs::read(tmp.path().join("f")).unwrap(), b"old");
         assert_eq!(names(tmp.path()), ["d", "f"]);
+
+        // In place there is room all the same.
+        fs::write(tmp.path().join("fill"), [1; 100_000]).unwrap_err();
+        assert!(write(&dir, "f", b"x", Durable::Yes).is_err());
+        for bytes in [&b"longer than old"[..], b"x"] {
+            overwrite(&dir, "f", bytes).unwrap();
+            assert_eq!(fs::read(tmp.path().join("f")).unwrap(), bytes);
+        }
+        symlink("f", tmp.path().join("l")).unwrap();
+        for bad in ["d", "l", "nowhere", ".."] {
+            assert!(overwrite(&dir, bad, b"x").is_err(), "{bad}");
+        }
     }
 
     #[test]
@@ -235,5 +306,27 @@ mod tests {
         for other in [".warren-.tmp", "x.tmp", ".warren-a.tmp", "workspace.json"] {
             assert!(!is_temp_name(other), "{other}");
         }
+    }
+
+    #[test]
+    fn leftovers_are_swept_and_nothing_else() {
+        let tmp = scratch();
+        let at = |name: &str| tmp.path().join(name);
+        let [young, old, folder, link] = std::array::from_fn(|_| temp_name());
+        for name in [&young, &old, "f", ".warren-a.tmp"] {
+            fs::write(at(name), "x").unwrap();
+        }
+        fs::create_dir(at(&folder)).unwrap();
+        symlink("f", at(&link)).unwrap();
+        let file = File::options().write(true).open(at(&old)).unwrap();
+        let then = std::time::SystemTime::now() - Duration::from_secs(100);
+        file.set_modified(then).unwrap();
+        let dir = open(tmp.path());
+        assert_eq!(sweep(&dir, Duration::from_secs(60)).unwrap(), 1);
+        assert!(at(&young).exists() && !at(&old).exists());
+        assert_eq!(sweep(&dir, Duration::ZERO).unwrap(), 1);
+        let mut left = [folder, link, "f".into(), ".warren-a.tmp".into()];
+        left.sort();
+        assert_eq!(names(tmp.path()), left);
     }
 }

@@ -13,6 +13,7 @@ pub mod lock;
 mod name;
 pub mod remove;
 mod root;
+pub mod scratch;
 pub mod space;
 mod stat;
 pub mod text;

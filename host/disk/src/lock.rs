@@ -98,6 +98,18 @@ impl Lock {
     pub fn try_exclusive(dir: &Dir, name: &str) -> Result<Option<Self>, LockError> {
         attempt(dir, name, FlockOperation::NonBlockingLockExclusive).map_err(|e| unusable(name, e))
     }
+
+    /// Lets go of a lock that is held alone and deletes its file, for a thing that is gone. Whoever
+    /// waits for it finds out and makes it anew.
+    ///
+    /// # Errors
+    /// [`LockError::Io`].
+    pub fn retire(self, dir: &Dir, name: &str) -> Result<(), LockError> {
+        match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(unusable(name, error.into())),
+        }
+    }
 }
 
 fn unusable(name: &str, source: io::Error) -> LockError {

@@ -17,7 +17,7 @@ use crate::remote::{self, Advertised};
 use crate::wire::Wire;
 
 /// Refs of other RootDirs' snapshots: never a part of a mirror, so no fork sees them.
-const SNAPSHOT_HEADS: &str = "refs/heads/vance/suspend/";
+pub(crate) const SNAPSHOT_HEADS: &str = "refs/heads/vance/suspend/";
 
 const REPOSITORY: &str = "upstream.git";
 const LOCK: &str = "lock";
@@ -247,9 +247,13 @@ impl Mirror {
         self.fetch(&repo, wire, None)
     }
 
-    /// Takes away what fetches that were killed left among the packs.
+    /// Takes away what fetches that were killed left behind. Under the exclusive lock.
     fn sweep(&self) -> Result<(), MirrorError> {
         let failed = |error| MirrorError::io("sweep the mirror", error);
+        let repo = beneath::open_dir(&self.dir, Path::new(REPOSITORY)).map_err(failed)?;
+        for dir in [&self.dir, &repo] {
+            atomic::sweep(dir, Duration::ZERO).map_err(failed)?;
+        }
         let packs = Path::new(REPOSITORY).join("objects/pack");
         let packs = beneath::open_dir(&self.dir, &packs).map_err(failed)?;
         for entry in packs.entries().map_err(failed)? {

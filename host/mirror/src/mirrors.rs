@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use warren_disk::{Dir, beneath};
 
 use crate::session::{Session, SessionSpec};
-use crate::{CredentialStore, Limits, MirrorError, UrlPolicy, scratch, wire};
+use crate::{CredentialStore, Limits, MirrorError, UrlPolicy, wire};
 
 /// What [`Mirrors`] are made of.
 #[derive(Debug)]
@@ -82,14 +82,6 @@ impl Mirrors {
             limits: spec.limits,
             repo_limits: spec.repo_limits,
         })))
-    }
-
-    /// Deletes what operations of processes that are gone left in `scratch/`; returns how many.
-    ///
-    /// # Errors
-    /// When something cannot be deleted.
-    pub fn clean_scratch(&self) -> Result<u64, MirrorError> {
-        scratch::clean(&self.0.scratch)
     }
 
     /// Checks a URL against the policy and gives its canonical form. Asks nobody.

@@ -1,34 +1,19 @@
 //! In- and outboxes: bare repositories of one operation, whose alternates name a mirror.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use git2::Repository;
 use warren_disk::Dir;
-use warren_disk::lock::Lock;
+use warren_disk::scratch::{self, ScratchError};
 
 use crate::MirrorError;
 use crate::mirror::make_bare;
 
-/// Held shared while a box is made, alone while stale ones are looked for.
-const GATE: &str = ".lock";
-
-/// In each box; held by its owner.
-const LOCK: &str = "lock";
-
 const REPOSITORY: &str = "repo.git";
-
-/// Longest wait for the gate.
-const GATE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One box. Deleted when dropped.
 #[derive(Debug)]
-pub(crate) struct Scratch {
-    parent: Dir,
-    name: String,
-    path: PathBuf,
-    _lock: Lock,
-}
+pub(crate) struct Scratch(scratch::Scratch);
 
 impl Scratch {
     /// Makes a box below `scratch`, which lies at `path`, over the objects of `upstream`.
@@ -37,29 +22,20 @@ impl Scratch {
         path: &Path,
         upstream: Option<&Path>,
     ) -> Result<Self, MirrorError> {
-        let failed = |error| MirrorError::io("make a scratch repository", error);
-        let name = uuid::Uuid::now_v7().to_string();
-        let _gate = Lock::shared(scratch, GATE, GATE_TIMEOUT)?;
-        scratch.create_dir(&name).map_err(failed)?;
-        let dir = scratch.open_dir(&name).map_err(failed)?;
-        let made = Self {
-            parent: scratch.try_clone().map_err(failed)?,
-            path: path.join(&name),
-            name,
-            _lock: Lock::exclusive(&dir, LOCK, GATE_TIMEOUT)?,
-        };
+        let made = Self(scratch::Scratch::new(scratch, path)?);
         let repo = make_bare(&made.repository())?;
         if let Some(upstream) = upstream {
             let line = alternate(upstream)?;
             let file = repo.path().join("objects/info/alternates");
-            std::fs::write(file, line).map_err(failed)?;
+            std::fs::write(file, line)
+                .map_err(|error| MirrorError::io("make a scratch repository", error))?;
         }
         Ok(made)
     }
 
     /// Path of the bare repository.
     pub(crate) fn repository(&self) -> PathBuf {
-        self.path.join(REPOSITORY)
+        self.0.path().join(REPOSITORY)
     }
 
     /// Opens the bare repository.
@@ -71,9 +47,22 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if let Err(error) = warren_disk::remove::remove_tree(&self.parent, &self.name) {
+        if let Err(error) = self.0.close() {
             // The next start takes it away.
-            tracing::warn!(name = self.name, %error, "scratch repository left behind");
+            tracing::warn!(path = %self.0.path().display(), %error, "scratch repository left behind");
+        }
+    }
+}
+
+impl From<ScratchError> for MirrorError {
+    fn from(error: ScratchError) -> Self {
+        match error {
+            ScratchError::Io { doing, source } => Self::io(doing, source),
+            ScratchError::Lock(error) => error.into(),
+            ScratchError::Remove(error) => Self::Io {
+                doing: "take away a stale scratch repository".to_owned(),
+                source: error.into(),
+            },
         }
     }
 }
@@ -92,38 +81,13 @@ fn alternate(upstream: &Path) -> Result<Vec<u8>, MirrorError> {
     Ok(line)
 }
 
-/// Deletes the boxes that no living process holds; returns how many.
-pub(crate) fn clean(scratch: &Dir) -> Result<u64, MirrorError> {
-    let failed = |error| MirrorError::io("look for stale scratch repositories", error);
-    let _gate = Lock::exclusive(scratch, GATE, GATE_TIMEOUT)?;
-    let mut removed = 0;
-    for entry in scratch.entries().map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
-        let Some(name) = name.to_str().filter(|name| *name != GATE) else {
-            continue;
-        };
-        let Ok(dir) = scratch.open_dir(name) else {
-            continue;
-        };
-        let Some(_lock) = Lock::try_exclusive(&dir, LOCK)? else {
-            continue;
-        };
-        warren_disk::remove::remove_tree(scratch, name).map_err(|error| MirrorError::Io {
-            doing: "take away a stale scratch repository".to_owned(),
-            source: error.into(),
-        })?;
-        removed += 1;
-    }
-    Ok(removed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use warren_testkit::Work;
 
     #[test]
-    fn a_box_goes_with_its_owner_and_only_stale_ones_are_cleaned() {
+    fn a_box_stands_on_its_mirror_and_goes_with_its_owner() {
         warren_repo::setup::init().unwrap();
         let work = Work::new();
         let dir = warren_disk::open_root(&work.dir("scratch")).unwrap();
@@ -135,13 +99,8 @@ mod tests {
                 .unwrap()
                 .ends_with("/m.git/objects\n")
         );
-        work.dir("scratch/stale/repo.git");
-        assert_eq!(clean(&dir).unwrap(), 1);
-        assert!(!path.join("stale").exists());
-        assert!(alive.repository().is_dir());
         let gone = alive.repository();
         drop(alive);
         assert!(!gone.exists());
-        assert_eq!(clean(&dir).unwrap(), 0);
     }
 }

@@ -167,6 +167,15 @@ impl Config {
             repo_limits: warren_repo::Limits::default(),
         })
         .map_err(OpenError::Mirrors)?;
+        // Made above. A leftover that resists costs disk and nothing else.
+        match warren_disk::scratch::clean(&open(&state.join("scratch"))?) {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "took away what dead processes left in `scratch`"),
+            Err(error) => tracing::warn!(
+                error = crate::error::chain(&error),
+                "cannot clean `scratch`"
+            ),
+        }
         Ok(Services {
             mirrors: Some(mirrors),
             launcher: self.launcher()?,

@@ -6,12 +6,15 @@
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::hash::{Hash, Hasher};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
+use warren_disk::Dir;
+use warren_disk::atomic::{self, Durable};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -20,11 +23,15 @@ use super::inspect::hex;
 /// Changes when the layout of an entry does.
 const FORMAT: &str = "warren compiled component 1";
 
+const KEY: &str = "cache.key";
 const KEY_BYTES: usize = 32;
 const MAC_BYTES: usize = 32;
 
 /// Most bytes of an entry; native code is a few times the size of its component.
 const ENTRY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Nobody writes an entry for as long as this: what is older was left by a process that died.
+const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 
 /// What is kept of a component.
 pub(crate) struct Entry {
@@ -59,7 +66,11 @@ impl Cache {
         if found.mode() & 0o077 != 0 {
             fs::set_permissions(&dir, Permissions::from_mode(0o700))?;
         }
-        let key = key(&state_dir.join("cache.key"))?;
+        let state = warren_disk::open_root(state_dir)?;
+        for dir in [&state, &warren_disk::open_root(&dir)?] {
+            atomic::sweep(dir, LEFTOVER_AGE)?;
+        }
+        let key = key(&state, state_dir)?;
         Ok(Self { dir, key })
     }
 
@@ -113,11 +124,14 @@ impl Cache {
         let mut payload = length.to_le_bytes().to_vec();
         payload.extend(&entry.description);
         payload.extend(code);
-        let mut file = tempfile::NamedTempFile::new_in(&self.dir)?;
-        file.write_all(&self.mac(&name, &payload).finalize().into_bytes())?;
-        file.write_all(&payload)?;
-        file.persist(self.dir.join(name))?;
-        Ok(())
+        let mut bytes = self.mac(&name, &payload).finalize().into_bytes().to_vec();
+        bytes.append(&mut payload);
+        atomic::write(
+            &warren_disk::open_root(&self.dir)?,
+            &name,
+            &bytes,
+            Durable::No,
+        )
     }
 
     /// The payload of an entry whose MAC is valid for this name.
@@ -200,28 +214,24 @@ fn libc_flags() -> i32 {
 
 /// Reads the key, or makes one. A key that others could read or write is replaced: the entries
 /// made with it are compiled again.
-fn key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
-    match read_key(path)? {
+fn key(state: &Dir, state_dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
+    let path = state_dir.join(KEY);
+    match read_key(&path)? {
         Some(key) => return Ok(key),
-        None => match fs::remove_file(path) {
+        None => match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         },
     }
     let mut key = [0; KEY_BYTES];
     getrandom::fill(&mut key).map_err(io::Error::other)?;
-    let parent = path.parent().unwrap_or(Path::new("."));
-    // A temporary file has mode 0600 from its first moment.
-    let mut file = tempfile::NamedTempFile::new_in(parent)?;
-    file.write_all(&key)?;
-    file.as_file().sync_all()?;
-    match file.persist_noclobber(path) {
-        Ok(_) => Ok(key),
+    match atomic::create_new(state, KEY, &key, Durable::Yes) {
+        Ok(()) => Ok(key),
         // Another process was first: its key counts.
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-            read_key(path)?.ok_or_else(|| io::Error::other("the cache key is unusable"))
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            read_key(&path)?.ok_or_else(|| io::Error::other("the cache key is unusable"))
         }
-        Err(error) => Err(error.error),
+        Err(error) => Err(error),
     }
 }
 

@@ -115,3 +115,24 @@ fn only_a_regular_file_is_locked() {
     }
     assert!(!tmp.path().join("elsewhere").exists());
 }
+
+#[test]
+fn a_retired_lock_leaves_no_file_and_excludes_all_the_same() {
+    let tmp = scratch();
+    let dir = open(tmp.path());
+    let inside = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let lock = Lock::exclusive(&dir, "l", LONG).unwrap();
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                    std::thread::yield_now();
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    lock.retire(&dir, "l").unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 0);
+}

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cap_std::fs::Dir;
-use tempfile::TempDir;
 use tokio::time::Instant;
+use warren_disk::scratch::Scratch;
 use warren_process::{
     Command as Child, Environment, Launcher, OutputCaps, ProcessError as Failure, Program as File,
 };
@@ -20,6 +20,9 @@ use crate::plugin::state::CallState;
 
 /// Bytes kept of each output stream: both must fit into the guest in one call.
 const OUTPUT_BYTES: u32 = 256 * 1024;
+
+/// The children's folder in a scratch folder: the lock beside it is out of their way.
+const HOME: &str = "home";
 
 /// Most arguments and variables of one command.
 const ARGUMENTS_MAX: usize = 4096;
@@ -39,7 +42,7 @@ pub(crate) struct ProcessCall {
     root: Dir,
     scratch: PathBuf,
     /// `HOME` and `TMPDIR` of the call's children: made for the first, gone with the call.
-    home: Option<TempDir>,
+    home: Option<Scratch>,
     deadline: Instant,
 }
 
@@ -83,21 +86,11 @@ impl ProcessCall {
     }
 
     fn home(&mut self) -> Result<PathBuf, Failure> {
-        if self.home.is_none() {
-            let made = tempfile::Builder::new()
-                .prefix("process-")
-                .tempdir_in(&self.scratch)
-                .map_err(|source| Failure::Failed {
-                    what: "the scratch directory could not be made".to_owned(),
-                    source: Some(source),
-                })?;
-            self.home = Some(made);
-        }
-        Ok(self
-            .home
-            .as_ref()
-            .map(|home| home.path().to_owned())
-            .unwrap_or_default())
+        let scratch = match &self.home {
+            Some(made) => made,
+            None => self.home.insert(make_scratch(&self.scratch)?),
+        };
+        Ok(scratch.path().join(HOME))
     }
 
     async fn run(&mut self, command: Command) -> Result<Output, Failure> {
@@ -131,6 +124,17 @@ impl ProcessCall {
             truncated: output.stdout.truncated() || output.stderr.truncated(),
         })
     }
+}
+
+fn make_scratch(path: &Path) -> Result<Scratch, Failure> {
+    let failed = |source| Failure::Failed {
+        what: "the scratch directory could not be made".to_owned(),
+        source: Some(source),
+    };
+    let parent = warren_disk::open_root(path).map_err(failed)?;
+    let made = Scratch::new(&parent, path).map_err(|error| failed(std::io::Error::other(error)))?;
+    std::fs::create_dir(made.path().join(HOME)).map_err(failed)?;
+    Ok(made)
 }
 
 impl Host for CallState {
