@@ -105,7 +105,6 @@ const CODES: [(u8, &[&str]); 10] = [
             "GitAuthenticationFailed",
             "GitCancelled",
             "GitConflict",
-            "GitHostKey",
             "GitHostKeyChanged",
             "GitHostKeyUnknown",
             "GitMissing",

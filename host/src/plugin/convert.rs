@@ -50,7 +50,8 @@ fn git(error: wit::GitError) -> GitFailure {
         }
         E::Locked(text) => GitFailure::Locked(line(&text)),
         E::AuthenticationFailed(text) => GitFailure::AuthenticationFailed(line(&text)),
-        E::HostKey(text) => GitFailure::HostKey(line(&text)),
+        E::HostKeyUnknown(text) => GitFailure::HostKeyUnknown(line(&text)),
+        E::HostKeyChanged(text) => GitFailure::HostKeyChanged(line(&text)),
         E::Unreachable(text) => GitFailure::Unreachable(line(&text)),
         E::Timeout(text) => GitFailure::Timeout(line(&text)),
         E::Rejected(rejection) => GitFailure::Rejected {

@@ -59,8 +59,10 @@ pub enum GitFailure {
     Locked(String),
     #[error("authentication failed: {0}")]
     AuthenticationFailed(String),
-    #[error("the ssh host key was not accepted: {0}")]
-    HostKey(String),
+    #[error("{0}")]
+    HostKeyUnknown(String),
+    #[error("{0}")]
+    HostKeyChanged(String),
     #[error("the remote cannot be reached: {0}")]
     Unreachable(String),
     #[error("the remote did not answer in time: {0}")]
@@ -284,7 +286,8 @@ impl GitFailure {
             Self::NestedRepository(_) => "GitNestedRepository",
             Self::Locked(_) => "GitLocked",
             Self::AuthenticationFailed(_) => "GitAuthenticationFailed",
-            Self::HostKey(_) => "GitHostKey",
+            Self::HostKeyUnknown(_) => "GitHostKeyUnknown",
+            Self::HostKeyChanged(_) => "GitHostKeyChanged",
             Self::Unreachable(_) => "GitUnreachable",
             Self::Timeout(_) => "GitTimeout",
             Self::Rejected { .. } => "GitRejected",
@@ -305,7 +308,12 @@ impl GitFailure {
                 "wait for the other git program; if there is none, remove the lock file"
             }
             Self::AuthenticationFailed(_) => "check the credential in the configuration",
-            Self::HostKey(_) => "compare the server's key with `known_hosts`",
+            Self::HostKeyUnknown(_) => {
+                "compare the fingerprint with the server's, then add its key to the known_hosts file"
+            }
+            Self::HostKeyChanged(_) => {
+                "somebody may be listening in; ask the server's operator before you replace the key"
+            }
             Self::Unreachable(_) | Self::Timeout(_) => "nothing was changed; try again later",
             Self::Rejected { .. } => {
                 "nothing was changed; a hook or a rule of the remote refuses this ref"

@@ -221,9 +221,8 @@ fn to_guest(error: MirrorError) -> GitError {
         E::NestedRepository(paths) => GitError::NestedRepository(paths),
         E::Locked(what) => GitError::Locked(what),
         E::AuthenticationFailed(what) => GitError::AuthenticationFailed(what),
-        error @ (E::HostKeyUnknown { .. } | E::HostKeyChanged { .. }) => {
-            GitError::HostKey(error.to_string())
-        }
+        error @ E::HostKeyUnknown { .. } => GitError::HostKeyUnknown(error.to_string()),
+        error @ E::HostKeyChanged { .. } => GitError::HostKeyChanged(error.to_string()),
         E::Unreachable(what) => GitError::Unreachable(what),
         E::Timeout(what) | E::Cancelled(what) => GitError::Timeout(what),
         E::Rejected { ref_name, message } => GitError::Rejected(Rejection { ref_name, message }),
