@@ -48,7 +48,8 @@ pub fn commit_all(origin: &Remote, message: &str) -> Result<Option<String>, GitE
 /// Pushes a commit made by [`snapshot`] or [`commit_all`], or HEAD's own, to a ref of the remote
 /// and reads it back.
 ///
-/// `expected` is what the ref must point at now; none: it must not exist.
+/// `expected` is what the ref must point at now; none: it must not exist. Outside
+/// `refs/heads/vance/suspend/` it must be in the commit's history.
 pub fn push(
     origin: &Remote,
     commit: &str,

@@ -207,16 +207,19 @@ impl RemoteUrl {
         self.host.as_ref().map(Host::to_string).unwrap_or_default()
     }
 
-    /// Host with the port where it is not the scheme's own, for messages.
+    /// Host, with the port where it is not the scheme's own, and path, for messages.
     pub(crate) fn place(&self) -> String {
+        let path = warren_disk::text::excerpt(self.path.as_bytes(), 200);
         if self.scheme == Scheme::File {
-            return self.path.clone();
+            return path;
         }
-        if self.port == self.scheme.default_port() {
-            self.host_text()
-        } else {
-            format!("{}:{}", self.host_text(), self.port)
-        }
+        let host = self.host_text();
+        let port = match self.port {
+            port if port == self.scheme.default_port() => String::new(),
+            port => format!(":{port}"),
+        };
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        format!("{host}{port}{slash}{path}")
     }
 }
 

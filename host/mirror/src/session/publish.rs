@@ -1,9 +1,10 @@
 //! Verbs that read and change refs of the remote.
 
-use git2::Oid;
+use git2::{Oid, Repository};
 use warren_model::Receipt;
 
 use super::{Granted, Origin, Session};
+use crate::mirror::SNAPSHOT_HEADS;
 use crate::remote::{self, Advertised, Change};
 use crate::{MirrorError, names};
 
@@ -12,7 +13,8 @@ impl Session {
     /// reads it back.
     ///
     /// `expected` is what the ref must point at now; none: it must not exist. A ref that points at
-    /// the commit already is fine. In a dry run the ref is only looked at.
+    /// the commit already is fine. Only refs of snapshots may be replaced by a commit without
+    /// `expected` in its history. In a dry run the ref is only looked at.
     ///
     /// # Errors
     /// [`MirrorError::Denied`] for a ref that is not granted, [`MirrorError::Conflict`],
@@ -34,7 +36,7 @@ impl Session {
             Some(held) => held,
             None => granted.mirror.refresh(&granted.wire, self.wait())?,
         };
-        let has = |repo: &git2::Repository| repo.odb().is_ok_and(|odb| odb.exists(target));
+        let has = |repo: &Repository| repo.odb().is_ok_and(|odb| odb.exists(target));
         if !has(&self.outbox(&granted.key, &held)?.open()?) {
             self.copy_head(&granted, &held, target)?;
         }
@@ -42,6 +44,7 @@ impl Session {
         if outbox.find_commit(target).is_err() {
             return Err(MirrorError::Missing(commit.to_owned()));
         }
+        only_forward(&outbox, &ref_name, expected, target)?;
         let change = Change {
             ref_name: &ref_name,
             expected,
@@ -100,7 +103,7 @@ impl Session {
     fn change(
         &self,
         granted: &Granted,
-        repo: &git2::Repository,
+        repo: &Repository,
         change: &Change<'_>,
     ) -> Result<(), MirrorError> {
         if !self.spec.dry_run {
@@ -117,6 +120,31 @@ impl Session {
         }
         Err(MirrorError::Denied(format!("writing `{ref_name}`")))
     }
+}
+
+/// Refuses to take commits away from a branch that others work on.
+fn only_forward(
+    outbox: &Repository,
+    ref_name: &str,
+    expected: Option<Oid>,
+    target: Oid,
+) -> Result<(), MirrorError> {
+    let expected = expected.filter(|_| !ref_name.starts_with(SNAPSHOT_HEADS));
+    let Some(found) = expected.filter(|found| *found != target) else {
+        return Ok(());
+    };
+    // A commit that nobody here knows is in no history.
+    let known = outbox.find_commit(found).is_ok();
+    let fail = |error| MirrorError::git("compare two commits", error);
+    if known && outbox.graph_descendant_of(target, found).map_err(fail)? {
+        return Ok(());
+    }
+    let base = outbox.merge_base(target, found).unwrap_or(target);
+    Err(MirrorError::Conflict {
+        ref_name: ref_name.to_owned(),
+        expected: Some(base.to_string()),
+        found: Some(found.to_string()),
+    })
 }
 
 /// What is to be fetched for `restore`, once the ref is what it must be.

@@ -80,10 +80,17 @@ fn heads_own_commit_and_a_commit_of_all_can_be_pushed() {
 
     let head = root.commit("by hand");
     let mut session = host.session("r");
+    // It would take `made` away from the branch.
+    let sideways = session.push(&origin, &head, "refs/heads/agent", Some(&made));
+    assert_eq!(code(sideways), "GitConflict");
+    assert_eq!(up.ref_id("agent"), Some(made.clone()));
+    root.git(&["fetch", "-q", up.path().to_str().unwrap(), "agent"]);
+    root.git(&["merge", "-q", "-s", "ours", "-m", "both", "FETCH_HEAD"]);
+    let both = root.head();
     session
-        .push(&origin, &head, "refs/heads/agent", Some(&made))
+        .push(&origin, &both, "refs/heads/agent", Some(&made))
         .unwrap();
-    assert_eq!(up.ref_id("agent"), Some(head));
+    assert_eq!(up.ref_id("agent"), Some(both));
     let unknown = session.push(&origin, &"d".repeat(40), "refs/heads/agent", None);
     assert_eq!(code(unknown), "GitMissing");
     let other = session.push(&origin, &made, "refs/heads/main", None);
