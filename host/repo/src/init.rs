@@ -51,6 +51,8 @@ pub(crate) fn skeleton(root: &Dir, path: &Path) -> Result<Dir, RepoError> {
     let doing = || "open `.git`".to_owned();
     let git = beneath::open_dir(root, Path::new(".git")).map_err(|e| RepoError::io(doing(), e))?;
     for dir in [
+        // Tools append to `info/exclude` and expect the directory.
+        "info",
         "objects",
         "objects/info",
         "objects/pack",
