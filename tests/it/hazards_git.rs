@@ -100,14 +100,23 @@ fn nested_repositories_are_named() {
     let said = scene.refuses("GitNestedRepository");
     assert!(said.contains("vendor/inner"), "{said}");
     assert!(said.contains("vendor/unborn"), "{said}");
-    let plan = scene.world.output(&["workspace", "suspend", "p", "--dry-run"]);
-    assert_eq!(plan.status.code(), Some(7), "a dry run exits as the real one would");
+    let plan = scene
+        .world
+        .output(&["workspace", "suspend", "p", "--dry-run"]);
+    assert_eq!(
+        plan.status.code(),
+        Some(7),
+        "a dry run exits as the real one would"
+    );
 
     for name in ["inner", "unborn"] {
         std::fs::remove_dir_all(scene.path().join("vendor").join(name).join(".git")).unwrap();
     }
     scene.comes_back();
-    assert_eq!(std::fs::read(scene.path().join("vendor/unborn/g")).unwrap(), b"y\n");
+    assert_eq!(
+        std::fs::read(scene.path().join("vendor/unborn/g")).unwrap(),
+        b"y\n"
+    );
 }
 
 /// A remote with a submodule `sub`, whose URL is that of another remote.
@@ -118,7 +127,10 @@ fn with_submodule() -> Scene {
     let work = up.clone_to(world.work.join("clone"));
     let entry = format!("160000,{},sub", sub.git(&["rev-parse", "main"]));
     work.git(&["update-index", "--add", "--cacheinfo", &entry]);
-    let modules = format!("[submodule \"sub\"]\n\tpath = sub\n\turl = {}\n", world.http.url("sub.git"));
+    let modules = format!(
+        "[submodule \"sub\"]\n\tpath = sub\n\turl = {}\n",
+        world.http.url("sub.git")
+    );
     work.write(".gitmodules", modules);
     work.git(&["add", ".gitmodules"]);
     work.git(&["commit", "-q", "-m", "submodule"]);
@@ -133,9 +145,17 @@ fn a_submodule_is_not_fetched_and_travels_while_it_is_empty() {
     assert!(scene.path().join("sub").is_dir());
     scene.repo().write("a.txt", "edited\n");
     scene.comes_back();
-    assert!(scene.repo().git(&["ls-files", "-s", "sub"]).starts_with("160000"));
+    assert!(
+        scene
+            .repo()
+            .git(&["ls-files", "-s", "sub"])
+            .starts_with("160000")
+    );
     let asked = scene.world.http.seen();
-    assert!(asked.iter().all(|seen| !seen.path.contains("sub.git")), "{asked:?}");
+    assert!(
+        asked.iter().all(|seen| !seen.path.contains("sub.git")),
+        "{asked:?}"
+    );
 }
 
 #[test]
@@ -174,8 +194,16 @@ fn an_operation_in_progress_is_named() {
     for (start, abort, name) in [
         (&["merge", "other"][..], &["merge", "--abort"][..], "merge"),
         (&["rebase", "other"], &["rebase", "--abort"], "rebase"),
-        (&["cherry-pick", "other"], &["cherry-pick", "--abort"], "cherry-pick"),
-        (&["revert", "--no-edit", "HEAD~1"], &["revert", "--abort"], "revert"),
+        (
+            &["cherry-pick", "other"],
+            &["cherry-pick", "--abort"],
+            "cherry-pick",
+        ),
+        (
+            &["revert", "--no-edit", "HEAD~1"],
+            &["revert", "--abort"],
+            "revert",
+        ),
     ] {
         stops(&repo, start);
         let said = scene.refuses("GitOperationInProgress");
@@ -200,13 +228,21 @@ fn locks_of_a_killed_git_are_removed() {
     let repo = scene.repo();
     repo.write("a.txt", "edited\n");
     let before = Seen::of(&repo);
-    for lock in ["index.lock", "HEAD.lock", "config.lock", "refs/heads/main.lock"] {
+    for lock in [
+        "index.lock",
+        "HEAD.lock",
+        "config.lock",
+        "refs/heads/main.lock",
+    ] {
         repo.write(&format!(".git/{lock}"), "");
     }
     let output = scene.world.output(&["workspace", "suspend", "p"]);
     let log = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{log}");
-    assert!(log.contains("stale lock") && log.contains("index.lock"), "{log}");
+    assert!(
+        log.contains("stale lock") && log.contains("index.lock"),
+        "{log}"
+    );
     scene.world.root = scene.world.work.join("ws2");
     scene.world.ok(&["workspace", "recover", "p"]);
     assert_eq!(before, Seen::of(&scene.repo()));
@@ -257,10 +293,16 @@ fn what_ignore_rules_of_this_session_hide_is_listed() {
     };
     assert_eq!(path.trim_end_matches('/'), "data");
     assert!(*bytes >= 300_000, "{plan}");
-    assert!(scene.path().join("data/big").exists(), "a dry run changes nothing");
+    assert!(
+        scene.path().join("data/big").exists(),
+        "a dry run changes nothing"
+    );
     let said = scene.world.move_away("p");
     assert_eq!(losses(&said, "ignored"), losses(&plan, "ignored"));
-    assert_eq!(scene.repo().git(&["status", "--porcelain"]), "?? .gitignore");
+    assert_eq!(
+        scene.repo().git(&["status", "--porcelain"]),
+        "?? .gitignore"
+    );
 }
 
 #[test]
@@ -275,7 +317,10 @@ fn a_rule_that_hides_everything_hides_no_loss() {
     let paths: Vec<_> = losses(&plan, "ignored").into_iter().map(|l| l.0).collect();
     assert_eq!(paths, [".gitignore", "work.txt"], "{plan}");
     assert_eq!(losses(&scene.world.move_away("p"), "ignored").len(), 2);
-    assert_eq!(std::fs::read(scene.path().join("a.txt")).unwrap(), b"edited, and tracked\n");
+    assert_eq!(
+        std::fs::read(scene.path().join("a.txt")).unwrap(),
+        b"edited, and tracked\n"
+    );
 }
 
 #[test]
@@ -287,8 +332,13 @@ fn names_of_losses_can_be_given_back() {
     let odd = OsStr::from_bytes(b"\xff new\nline\".ign");
     std::fs::write(scene.path().join(odd), "odd\n").unwrap();
     let plan = scene.world.ok(&["workspace", "suspend", "p", "--dry-run"]);
-    assert_eq!(losses(&plan, "ignored"), [("%FF new%0Aline\".ign".to_owned(), 4)]);
-    scene.world.ok(&["rootdir", "dispose", "p", &scene.name, "--force"]);
+    assert_eq!(
+        losses(&plan, "ignored"),
+        [("%FF new%0Aline\".ign".to_owned(), 4)]
+    );
+    scene
+        .world
+        .ok(&["rootdir", "dispose", "p", &scene.name, "--force"]);
 
     let keep = format!("keep:={}", serde_json::json!(["%FF new%0Aline\".ign"]));
     let mut world = scene.world;
@@ -298,7 +348,10 @@ fn names_of_losses_can_be_given_back() {
     std::fs::write(world.dir("p", &name).join(odd), "odd\n").unwrap();
     let said = world.move_away("p");
     assert_eq!(losses(&said, "ignored"), []);
-    assert_eq!(std::fs::read(world.dir("p", &name).join(odd)).unwrap(), b"odd\n");
+    assert_eq!(
+        std::fs::read(world.dir("p", &name).join(odd)).unwrap(),
+        b"odd\n"
+    );
 }
 
 #[test]
@@ -310,7 +363,13 @@ fn a_root_that_became_shallow_is_named() {
     assert!(!repo.path().join(".git/shallow").exists());
     let url = format!("file://{}", scene.remote.path().display());
     let fetch = ["fetch", "-q", "--depth=1", &url, "main"];
-    assert!(git_command(repo.path()).args(fetch).status().unwrap().success());
+    assert!(
+        git_command(repo.path())
+            .args(fetch)
+            .status()
+            .unwrap()
+            .success()
+    );
     assert!(repo.path().join(".git/shallow").exists());
     repo.write("a.txt", "edited\n");
     let said = scene.refuses("GitUnsupportedFormat");

@@ -66,7 +66,7 @@ fn a_root_goes_and_comes_back_over_ssh() {
     repo.write("new.txt", "new\n");
     let before = Seen::of(&repo);
     let suspended = ssh.world.move_away("p");
-    let branch = suspended["roots"][0]["receipts"][0]["ref"].as_str();
+    let branch = suspended["roots"][0]["receipts"][0]["refName"].as_str();
     let branch = branch.unwrap_or_else(|| panic!("{suspended}"));
     assert!(ssh.remote.ref_id(branch).is_some(), "{branch}");
     assert_eq!(before, Seen::of(&ssh.world.repo("p", &name)));
