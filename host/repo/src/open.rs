@@ -74,6 +74,16 @@ impl Repo {
         }
     }
 
+    /// Whether the repository's own config names `url`, and no other, as `origin`.
+    pub fn is_origin(&self, url: &str) -> bool {
+        let remote = self.git.find_remote("origin");
+        remote.is_ok_and(|remote| {
+            let pushes = remote.pushurl_bytes();
+            remote.url_bytes() == url.as_bytes()
+                && pushes.is_none_or(|pushes| pushes == url.as_bytes())
+        })
+    }
+
     /// Where HEAD is.
     ///
     /// # Errors

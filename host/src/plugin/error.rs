@@ -69,7 +69,7 @@ pub enum GitFailure {
     Timeout(String),
     #[error("the remote rejected `{ref_name}`: {message}")]
     Rejected { ref_name: String, message: String },
-    #[error("the remote has no {0}")]
+    #[error("`{0}` is missing")]
     Missing(String),
     #[error("`{ref_name}` is at {}, expected {}", at(.found), at(.expected))]
     Conflict {

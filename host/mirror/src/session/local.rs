@@ -97,6 +97,10 @@ impl Session {
         keep: &[String],
     ) -> Result<warren_repo::Snapshot, MirrorError> {
         let repo = self.repo()?;
+        let url = granted.url();
+        if !repo.is_origin(&url) {
+            tracing::warn!(dir_name = %self.spec.dir_name, url, "`origin` was changed; it counts for nothing here");
+        }
         let mirror = Repository::open_bare(&held.path)
             .map_err(|error| MirrorError::git("open the mirror", error))?;
         let tags = ids(held, "refs/tags/")?;
