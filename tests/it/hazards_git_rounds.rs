@@ -1,6 +1,6 @@
 //! Rounds that other tools lose something in: odd clocks, no identity, moved branches, close.
 
-use serde_json::Value;
+use warren_testkit::{Fault, GitRepo, git_command};
 
 use crate::hazards_git::Scene;
 use crate::world::{Seen, World};
@@ -141,7 +141,7 @@ fn commits_of_any_time_are_saved_and_the_snapshot_asks_no_clock() {
         let repo = scene.repo();
         repo.write("a.txt", "1\n");
         repo.git(&["add", "-A"]);
-        let commit = warren_testkit::git_command(repo.path())
+        let commit = git_command(repo.path())
             .args(["commit", "-q", "-m", "odd time"])
             .env("GIT_AUTHOR_DATE", date)
             .env("GIT_COMMITTER_DATE", date)
@@ -235,16 +235,46 @@ fn a_close_that_cannot_push_keeps_the_folder() {
     assert_eq!(theirs, "someone was faster", "their commit is still there");
 }
 
+/// What lies in a Project's folder.
+fn entries(world: &World, project: &str) -> Vec<std::ffi::OsString> {
+    let entries = std::fs::read_dir(world.root.join(project)).unwrap();
+    entries.map(|entry| entry.unwrap().file_name()).collect()
+}
+
 #[test]
-fn a_stalled_create_leaves_nothing_and_stops_nobody() {
-    let world = World::with_config("timeout-seconds = 4\n");
-    let mut scene = Scene::of(world, FILES, &[]);
+fn a_stalled_create_ends_in_time_and_leaves_nothing() {
+    let world = World::with_config("timeout-seconds = 3\n");
+    let (_, url) = world.remote("slow.git", "main", FILES);
+    world.ok(&["workspace", "init", "q"]);
+    let create = [
+        "rootdir",
+        "create",
+        "q",
+        "--creator",
+        "c",
+        "--type",
+        "git",
+        "--repo",
+        &url,
+    ];
+    for fault in [Fault::NoAnswer, Fault::StallAfterHeaders] {
+        world.http.misbehave("slow.git", fault);
+        world.fails(&create, "GitTimeout");
+        assert_eq!(entries(&world, "q"), ["workspace.json"]);
+    }
+    world.http.behave();
+    world.ok(&create);
+}
+
+#[test]
+fn a_stalled_create_stops_no_other_project() {
+    let mut scene = Scene::new();
     let (_, slow) = scene.world.remote("slow.git", "main", FILES);
     scene.world.ok(&["workspace", "init", "q"]);
     scene
         .world
         .http
-        .misbehave("slow.git", warren_testkit::Fault::StallAfterHeaders);
+        .misbehave("slow.git", Fault::StallAfterHeaders);
     let create = [
         "rootdir",
         "create",
@@ -256,21 +286,82 @@ fn a_stalled_create_leaves_nothing_and_stops_nobody() {
         "--repo",
         &slow,
     ];
-    let stalled = scene.world.spawn(&create);
+    let mut stalled = scene.world.spawn(&create);
+    let asked = |scene: &Scene| {
+        let seen = scene.world.http.seen();
+        seen.iter().any(|seen| seen.path.contains("slow.git"))
+    };
+    while !asked(&scene) {
+        assert!(
+            stalled.try_wait().unwrap().is_none(),
+            "the create is on its way"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     scene.repo().write("a.txt", "edited\n");
-    let plan = scene.world.output(&["rootdir", "list", "p"]);
-    // The embedded store has one user at a time; the wait for it is typed and short.
-    assert!(
-        plan.status.success() || plan.status.code() == Some(5),
-        "{plan:?}"
-    );
-    let output = stalled.wait_with_output().unwrap();
-    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(json["error"]["code"], "GitTimeout", "{json}");
-    let left: Vec<_> = std::fs::read_dir(scene.world.root.join("q"))
-        .unwrap()
-        .flatten()
-        .collect();
-    assert_eq!(left.len(), 1, "only `workspace.json`: {left:?}");
     scene.comes_back();
+    assert!(
+        stalled.try_wait().unwrap().is_none(),
+        "it was stalled all the time"
+    );
+    stalled.kill().unwrap();
+    stalled.wait().unwrap();
+    scene.world.root = scene.world.work.join("ws");
+    scene.world.ok(&["workspace", "init", "q"]);
+    assert_eq!(entries(&scene.world, "q"), ["workspace.json"]);
+}
+
+#[test]
+fn a_changed_origin_is_reported_and_comes_back_as_it_was() {
+    let mut scene = Scene::new();
+    let evil = GitRepo::bare(scene.world.work.join("remotes/evil.git"));
+    scene.repo().write("a.txt", "edited\n");
+    let suspend = ["workspace", "suspend", "p"];
+    let plan = [&suspend[..], &["--dry-run"]].concat();
+    let log = |output: std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = log(scene.world.output(&plan));
+    assert!(!said.contains("origin"), "{said}");
+    let url = scene.world.http.url("evil.git");
+    for change in [
+        &["remote", "set-url", "--push", "origin", &url][..],
+        &["remote", "set-url", "origin", &url],
+    ] {
+        scene.repo().git(change);
+        let said = log(scene.world.output(&plan));
+        assert!(
+            said.contains("origin") && said.contains(&scene.url),
+            "{said}"
+        );
+    }
+    scene.world.ok(&suspend);
+    scene.world.root = scene.world.work.join("ws2");
+    scene.world.ok(&["workspace", "recover", "p"]);
+    assert_eq!(scene.repo().git(&["status", "--porcelain"]), " M a.txt");
+    assert_eq!(
+        scene.repo().git(&["remote", "get-url", "--push", "origin"]),
+        scene.url
+    );
+    assert_eq!(evil.git(&["for-each-ref"]), "");
+}
+
+#[test]
+fn a_remote_that_lost_its_history_gets_all_of_it() {
+    let world = World::new();
+    let (remote, _) = world.remote("up.git", "main", FILES);
+    remote.seed("main", &[("a.txt", "second\n")]);
+    let mut scene = Scene::of(world, &[("a.txt", "third\n")], &[]);
+    scene.repo().write("b.txt", "edited\n");
+    std::fs::remove_dir_all(scene.remote.path()).unwrap();
+    GitRepo::bare(scene.remote.path());
+    scene.world.ok(&["workspace", "suspend", "p"]);
+    assert_eq!(scene.remote.git(&["fsck", "--full", "--no-dangling"]), "");
+    let history = ["rev-list", "--count", "refs/heads/vance/suspend/repo^1"];
+    assert_eq!(scene.remote.git(&history), "3");
+    // On another Pod, which has seen nothing of it.
+    std::fs::remove_dir_all(scene.world.work.join("state/mirrors")).unwrap();
+    scene.world.root = scene.world.work.join("ws2");
+    scene.world.ok(&["workspace", "recover", "p"]);
+    let repo = scene.repo();
+    assert_eq!(repo.git(&["log", "--format=%H", "HEAD"]).lines().count(), 3);
+    assert_eq!(repo.git(&["status", "--porcelain"]), " M b.txt");
 }
