@@ -120,9 +120,9 @@ pub fn clean(parent: &Dir) -> Result<u64, ScratchError> {
         let Some(name) = name.to_str().filter(|name| *name != GATE) else {
             continue;
         };
-        let dir = match beneath::open_dir(parent, Path::new(name)) {
-            Ok(dir) => dir,
-            Err(_) => continue,
+        // A file, or gone already.
+        let Ok(dir) = beneath::open_dir(parent, Path::new(name)) else {
+            continue;
         };
         let Some(_lock) = Lock::try_exclusive(&dir, LOCK)? else {
             continue;

@@ -2,6 +2,7 @@
 
 mod abuse;
 mod files;
+mod fuzz;
 
 use serde_json::{Value, json};
 use warren_sdk::bindings::exports::warren::handler::handler::{Guest, Suspended};
@@ -103,6 +104,7 @@ fn play(metadata: &str) -> Result<String, Error> {
             Ok(metadata.to_owned())
         }
         "open" => report(files::open()),
+        "fuzz" => report(fuzz::all()),
         "surroundings" => report(abuse::surroundings()),
         _ => Ok(metadata.to_owned()),
     }
