@@ -151,7 +151,7 @@ fn patch(work: &Work, url: &str) -> PathBuf {
     let patch = GitRepo::at(&twin).git(&["diff", "--binary"]);
     std::fs::remove_dir_all(&twin).expect("removed");
     let path = work.join("work.patch");
-    std::fs::write(&path, patch).expect("written");
+    std::fs::write(&path, patch + "\n").expect("written");
     path
 }
 

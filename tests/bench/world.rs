@@ -16,10 +16,21 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let work = Work::new();
+        Self::at(Work::new())
+    }
+
+    /// On the disk that holds the temp directory, where an fsync costs what it costs.
+    pub(crate) fn on_disk() -> Self {
+        Self::at(Work::on_disk())
+    }
+
+    fn at(work: Work) -> Self {
         let http = GitHttp::serve(work.dir("remotes"));
         let config = work.join("warren.toml");
-        let text = format!("[git]\nallow = [\"http://127.0.0.1:{}/**\"]\n", http.port());
+        let text = format!(
+            "[git]\nallow = [\"http://127.0.0.1:{}/**\"]\n[plugins.grants.hostile]\ngit = true\nprograms = [\"python3\"]\n",
+            http.port()
+        );
         std::fs::write(&config, text).expect("a configuration");
         Self { work, http, config }
     }

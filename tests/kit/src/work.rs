@@ -14,14 +14,18 @@ impl Work {
     #[expect(clippy::new_without_default, reason = "it does I/O")]
     pub fn new() -> Self {
         let shm = Path::new("/dev/shm");
-        let dir = if shm.is_dir() {
-            tempfile::Builder::new()
-                .prefix("warren-test-")
-                .tempdir_in(shm)
-        } else {
-            tempfile::Builder::new().prefix("warren-test-").tempdir()
-        };
-        Self(dir.expect("a temporary directory"))
+        if !shm.is_dir() {
+            return Self::on_disk();
+        }
+        Self(named().tempdir_in(shm).expect("a temporary directory"))
+    }
+
+    /// Makes one where temporary directories usually are.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn on_disk() -> Self {
+        Self(named().tempdir().expect("a temporary directory"))
     }
 
     /// Its path.
@@ -67,4 +71,10 @@ impl Work {
         }
         found
     }
+}
+
+fn named() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("warren-test-");
+    builder
 }
