@@ -84,6 +84,8 @@ fn three_hundred_root_dirs_leave_nothing() {
                 .unwrap();
             let gone = host.dispose_root_dir(&key, &made.dir_name, options).await;
             assert_eq!(gone.unwrap_err().code(), "RootDirNotFound");
+            let gone = host.rebuild_venv(&key, &made.dir_name, None).await;
+            assert_eq!(gone.unwrap_err().code(), "RootDirNotFound");
             if round == WARM_UP {
                 before = Some((count(&place), resident_kib()));
             }

@@ -19,8 +19,14 @@ impl Service {
     ) -> Result<Descriptor, Error> {
         let _project = self.inner.locks.shared(key).await?;
         let folder = self.running(key).await?;
-        let _root = self.inner.locks.root(key, dir_name).await?;
-        let descriptor = roots::ready(&folder, dir_name)?;
+        let lock = self.inner.locks.root(key, dir_name).await?;
+        let descriptor = match roots::ready(&folder, dir_name) {
+            Err(error @ Error::RootDirNotFound(_)) => {
+                self.inner.locks.retire_root(lock, key, dir_name);
+                return Err(error);
+            }
+            other => other?,
+        };
         self.check_quota()?;
         let metadata = self.act(&folder, &descriptor, action, arguments).await?;
         let next = Descriptor {

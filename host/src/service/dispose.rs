@@ -129,11 +129,16 @@ impl Service {
     ) -> Result<DisposeReport, Error> {
         let _project = self.inner.locks.shared(key).await?;
         let folder = self.running(key).await?;
-        let _root = self.inner.locks.root(key, dir_name).await?;
+        let root = self.inner.locks.root(key, dir_name).await?;
         let descriptor = match folder.descriptor(dir_name) {
             Err(error @ Error::Damaged { .. }) if !options.force => return Err(error),
             Err(Error::Damaged { .. }) => {
                 return self.dispose_damaged(folder, dir_name, options).await;
+            }
+            Err(error @ Error::RootDirNotFound(_)) => {
+                // Whoever asks for names that nobody has leaves no files behind.
+                self.inner.locks.retire_root(root, key, dir_name);
+                return Err(error);
             }
             other => other?,
         };
@@ -165,6 +170,7 @@ impl Service {
         folder.put(&deleting, Durable::Yes)?;
         let name = dir_name.clone();
         super::blocking(move || folder.delete(&name)).await??;
+        self.inner.locks.retire_root(root, key, dir_name);
         tracing::info!(project = %key, %dir_name, "RootDir disposed");
         Ok(DisposeReport {
             disposed: vec![dir_name.clone()],

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -13,6 +14,9 @@ use crate::error::Error;
 use crate::store::ProjectKey;
 
 const WORKSPACE_FILE: &str = "workspace.json";
+
+/// What is in front of the name of a `workspace.json` that was set aside.
+const DAMAGED_PREFIX: &str = ".workspace.json.damaged-";
 
 /// Largest Descriptor that is read: metadata and labels are far below.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -142,10 +146,7 @@ impl Folder {
 
     /// Sets a damaged `workspace.json` aside under another name, so that it can be written anew.
     pub(super) fn quarantine_workspace_file(&self) -> Result<String, Error> {
-        let aside = format!(
-            ".workspace.json.damaged-{}",
-            Timestamp::now().as_millisecond()
-        );
+        let aside = format!("{DAMAGED_PREFIX}{}", Timestamp::now().as_millisecond());
         self.dir
             .rename(WORKSPACE_FILE, &self.dir, &aside)
             .map_err(Error::io(format!(
@@ -184,20 +185,21 @@ impl Folder {
         let doing = || format!("list the folder of project `{}`", self.key);
         let mut names = Vec::new();
         for entry in self.dir.entries().map_err(Error::io(doing()))? {
-            names.push(entry.map_err(Error::io(doing()))?.file_name());
+            let entry = entry.map_err(Error::io(doing()))?;
+            let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+            names.push((entry.file_name(), is_file));
         }
         names.sort();
         let mut listing = Listing::default();
         let mut folders = Vec::new();
-        for name in &names {
+        for (name, is_file) in &names {
             use std::os::unix::ffi::OsStrExt;
             let shown = text::escape(name.as_bytes());
             let Some(name) = name.to_str() else {
                 listing.orphans.push(shown);
                 continue;
             };
-            // Our own temporary files start with a dot.
-            if name == WORKSPACE_FILE || name.starts_with('.') {
+            if name == WORKSPACE_FILE || (*is_file && is_ours(name)) {
                 continue;
             }
             match name.strip_suffix(".json").map(str::parse::<DirName>) {
@@ -335,6 +337,18 @@ impl Folder {
         Ok(())
     }
 
+    /// Removes what writers of ours that died left. For callers that hold the Project alone.
+    pub(super) fn sweep(&self) -> Result<(), Error> {
+        let swept = atomic::sweep(&self.dir, Duration::ZERO).map_err(Error::io(format!(
+            "sweep the folder of project `{}`",
+            self.key
+        )))?;
+        if swept > 0 {
+            tracing::info!(project = %self.key, swept, "took away files that were half written");
+        }
+        Ok(())
+    }
+
     fn remove_file(&self, file: &str) -> Result<(), Error> {
         match self.dir.remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -354,14 +368,12 @@ impl Folder {
         if !names.is_empty() {
             return Ok(names);
         }
+        self.sweep()?;
         for entry in self.dir.entries().map_err(Error::io("list the folder"))? {
-            let entry = entry.map_err(Error::io("list the folder"))?;
-            let name = entry.file_name();
+            let name = entry.map_err(Error::io("list the folder"))?.file_name();
             // A quarantined `workspace.json` goes with the Workspace that it described.
-            if name.to_str().is_some_and(|name| name.starts_with('.')) {
-                self.dir
-                    .remove_file(&name)
-                    .map_err(Error::io("remove a temporary file"))?;
+            if let Some(name) = name.to_str().filter(|name| is_ours(name)) {
+                self.remove_file(name)?;
             }
         }
         self.remove_file(WORKSPACE_FILE)?;
@@ -387,6 +399,11 @@ impl Folder {
         }
         Ok(Some(bytes))
     }
+}
+
+/// Files of the host beside those that it uses. Whatever else starts with a dot is somebody's.
+fn is_ours(name: &str) -> bool {
+    name.starts_with(DAMAGED_PREFIX) || atomic::is_temp_name(name)
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {

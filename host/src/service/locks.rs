@@ -71,11 +71,18 @@ impl Locks {
 
     /// While one RootDir is acted on or disposed of.
     pub(super) async fn root(&self, key: &ProjectKey, dir_name: &DirName) -> Result<Lock, Error> {
-        let name = format!("{}.{}", stem(key), &hash(&[dir_name.as_str()])[..16]);
+        let name = root_name(key, dir_name);
         self.wait(dir_name.to_string(), move |dir| {
             Lock::exclusive(dir, &name, WAIT)
         })
         .await
+    }
+
+    /// Ends the lock of a RootDir that is gone: nobody else would take its file away.
+    pub(super) fn retire_root(&self, lock: Lock, key: &ProjectKey, dir_name: &DirName) {
+        if let Err(error) = lock.retire(&self.dir, &root_name(key, dir_name)) {
+            tracing::warn!(%dir_name, error = crate::error::chain(&error), "the file of a lock stays behind");
+        }
     }
 
     async fn wait(
@@ -94,6 +101,10 @@ impl Locks {
 /// Ids may be longer than a file name allows once escaped; a digest is not.
 fn stem(key: &ProjectKey) -> String {
     hash(&[key.tenant.as_str(), key.project.as_str()])
+}
+
+fn root_name(key: &ProjectKey, dir_name: &DirName) -> String {
+    format!("{}.{}", stem(key), &hash(&[dir_name.as_str()])[..16])
 }
 
 fn hash(parts: &[&str]) -> String {

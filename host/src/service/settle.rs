@@ -166,6 +166,7 @@ impl Service {
     /// Rolls back what was being made, ends what was being deleted. One that resists stays as it
     /// is and is shown so.
     async fn settle_roots(&self, folder: &Folder) -> Result<(), Error> {
+        folder.sweep()?;
         for mut descriptor in folder.list()?.descriptors {
             match descriptor.state {
                 RootState::Ready | RootState::Recovering => {}
