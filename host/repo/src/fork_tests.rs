@@ -241,7 +241,7 @@ fn init_makes_an_empty_repository() {
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["HEAD", "config", "objects", "refs"]);
+    assert_eq!(names, ["HEAD", "config", "info", "objects", "refs"]);
 }
 
 /// A commit whose tree git itself would not make: raw entries of mode, name, id.
