@@ -13,9 +13,11 @@ mod hazards_python;
 mod hazards_service;
 mod lifecycle;
 mod names;
+mod odd_states;
 mod plugins;
 mod python;
 mod ssh;
+mod stress;
 mod world;
 
 /// A file that is not a module above would be tested by nobody.

@@ -102,7 +102,13 @@ pub fn overwrite(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     name::check(name)?;
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let none = ResolveFlags::empty();
-    let file = File::from(beneath::open_at(dir.as_fd(), name, flags, Mode::empty(), none)?);
+    let file = File::from(beneath::open_at(
+        dir.as_fd(),
+        name,
+        flags,
+        Mode::empty(),
+        none,
+    )?);
     if !file.metadata()?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }

@@ -82,6 +82,10 @@ pub struct WorkspaceRecord {
     /// under it, or an older one, is garbage.
     #[serde(default)]
     pub committed: u64,
+    /// Suspend generations that were rolled back: a folder that says it was being suspended under
+    /// one of them was never saved, however late it is found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rolled_back: Vec<u64>,
     /// When the Workspace was made.
     pub created_at: Timestamp,
     /// Fields that this version does not know.

@@ -17,8 +17,8 @@ impl Service {
         action: &str,
         arguments: &Metadata,
     ) -> Result<Descriptor, Error> {
-        let _project = self.inner.locks.shared(key).await?;
-        let folder = self.running(key).await?;
+        let project = self.inner.locks.shared(key).await?;
+        let folder = self.running(key).await?.under(&project);
         let lock = self.inner.locks.root(key, dir_name).await?;
         let descriptor = match roots::ready(&folder, dir_name) {
             Err(error @ Error::RootDirNotFound(_)) => {

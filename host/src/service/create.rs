@@ -80,8 +80,8 @@ impl Service {
     ) -> Result<Descriptor, Error> {
         spec.check()?;
         let plugin = self.plugin(&spec.handler_type)?;
-        let _lock = self.inner.locks.shared(key).await?;
-        let folder = self.running(key).await?;
+        let lock = self.inner.locks.shared(key).await?;
+        let folder = self.running(key).await?.under(&lock);
         self.check_quota()?;
         let hint = spec
             .label
@@ -108,15 +108,18 @@ impl Service {
             extra: serde_json::Map::new(),
         };
         let claimed = self.claim(key, &folder, draft, hint.as_deref()).await?;
-        let made = self.fill(&folder, &claimed, Step::Init).await;
+        let filled = self.fill(&folder, &claimed, Step::Init).await;
+        let made = filled.and_then(|metadata| {
+            let ready = Descriptor {
+                metadata,
+                state: RootState::Ready,
+                ..claimed.clone()
+            };
+            folder.put(&ready, Durable::Yes)?;
+            Ok(ready)
+        });
         match made {
-            Ok(metadata) => {
-                let ready = Descriptor {
-                    metadata,
-                    state: RootState::Ready,
-                    ..claimed
-                };
-                folder.put(&ready, Durable::Yes)?;
+            Ok(ready) => {
                 tracing::info!(project = %key, dir_name = %ready.dir_name, handler = %ready.handler_type, "RootDir made");
                 Ok(ready)
             }
@@ -141,7 +144,10 @@ impl Service {
             return Ok(draft);
         };
         let _names = self.inner.locks.names(key).await?;
-        let taken: std::collections::HashSet<String> = folder.taken()?.into_iter().collect();
+        let mut taken: std::collections::HashSet<String> = folder.taken()?.into_iter().collect();
+        // A recover that could not write anything left nothing on disk that holds the name.
+        let waiting = self.inner.store.snapshots(key).await?;
+        taken.extend(waiting.iter().map(|snapshot| snapshot.dir_name.folded()));
         let names = std::iter::once(base.clone())
             .chain((2..).map(|n| base.with_suffix(n)))
             .filter(|name| !taken.contains(&name.folded()));

@@ -1,5 +1,7 @@
 //! `dispose`, `disposeRootDir`, `disposeByCreator`.
 
+use std::io;
+
 use futures_util::{StreamExt, stream};
 use warren_disk::atomic::Durable;
 use warren_model::{
@@ -21,8 +23,8 @@ impl Service {
         key: &ProjectKey,
         options: DisposeOptions,
     ) -> Result<DisposeReport, Error> {
-        let _lock = self.inner.locks.exclusive(key).await?;
-        let settled = self.settle(key).await?;
+        let lock = self.inner.locks.exclusive(key).await?;
+        let settled = self.settle(key, &lock).await?;
         let record = settled
             .record
             .ok_or_else(|| Error::WorkspaceNotFound(key.to_string()))?;
@@ -49,12 +51,17 @@ impl Service {
             self.close_all(folder, &listing, options.force).await?;
             folder.put_workspace_file(WorkspaceStatus::Disposed, None, record.created_at)?;
         }
-        let record = self.commit_dispose(key, &record).await?;
-        let disposed = listing
+        let (record, waiting) = self.commit_dispose(key, &record).await?;
+        let mut disposed: Vec<DirName> = listing
             .descriptors
             .iter()
             .map(|d| d.dir_name.clone())
             .collect();
+        for name in waiting {
+            if !disposed.contains(&name) {
+                disposed.push(name);
+            }
+        }
         if let Some(folder) = settled.folder {
             self.finish_delete(key, &record, folder).await?;
         }
@@ -64,13 +71,14 @@ impl Service {
         })
     }
 
-    /// The commit point of a dispose: record and Snapshots in one transaction.
+    /// The commit point of a dispose: record and Snapshots in one transaction. Names the latter.
     async fn commit_dispose(
         &self,
         key: &ProjectKey,
         record: &WorkspaceRecord,
-    ) -> Result<WorkspaceRecord, Error> {
+    ) -> Result<(WorkspaceRecord, Vec<DirName>), Error> {
         let snapshots = self.inner.store.snapshots(key).await?;
+        let names = snapshots.iter().map(|s| s.dir_name.clone()).collect();
         let change = Change {
             remove: snapshots
                 .into_iter()
@@ -85,7 +93,7 @@ impl Service {
         next.generation += 1;
         self.inner.store.change(Some(record), &next, change).await?;
         tracing::info!(project = %key, "workspace disposed");
-        Ok(next)
+        Ok((next, names))
     }
 
     /// Lets every handler close its RootDir; one that fails stops the dispose unless forced.
@@ -127,8 +135,8 @@ impl Service {
         dir_name: &DirName,
         options: DisposeOptions,
     ) -> Result<DisposeReport, Error> {
-        let _project = self.inner.locks.shared(key).await?;
-        let folder = self.running(key).await?;
+        let project = self.inner.locks.shared(key).await?;
+        let folder = self.running(key).await?.under(&project);
         let root = self.inner.locks.root(key, dir_name).await?;
         let descriptor = match folder.descriptor(dir_name) {
             Err(error @ Error::Damaged { .. }) if !options.force => return Err(error),
@@ -167,9 +175,11 @@ impl Service {
             state: RootState::Deleting,
             ..descriptor
         };
-        folder.put(&deleting, Durable::Yes)?;
+        commit_deleting(&folder, &deleting)?;
         let name = dir_name.clone();
-        super::blocking(move || folder.delete(&name)).await??;
+        // The lock goes along: also when nobody waits any more, the name is free only at the end.
+        let (deleted, root) = super::blocking(move || (folder.delete(&name), root)).await?;
+        deleted?;
         self.inner.locks.retire_root(root, key, dir_name);
         tracing::info!(project = %key, %dir_name, "RootDir disposed");
         Ok(DisposeReport {
@@ -199,6 +209,13 @@ impl Service {
     async fn forget_snapshot(&self, key: &ProjectKey, dir_name: &DirName) -> Result<(), Error> {
         let record = self.inner.store.workspace(key).await?;
         let record = record.ok_or_else(|| Error::WorkspaceNotFound(key.to_string()))?;
+        // A folder that came back from elsewhere: the Snapshot is not the one it waited for.
+        if record.status != WorkspaceStatus::Running {
+            return Err(Error::WorkspaceNotRunning {
+                project: key.to_string(),
+                status: record.status,
+            });
+        }
         let snapshots = self.inner.store.snapshots(key).await?;
         let (gone, kept): (Vec<_>, Vec<_>) =
             snapshots.into_iter().partition(|s| s.dir_name == *dir_name);
@@ -292,7 +309,10 @@ impl Service {
         if descriptor.state == RootState::Recovering {
             return Ok(LostRoot::waiting(&descriptor.dir_name));
         }
-        let root = folder.root(&descriptor.dir_name)?;
+        let root = match folder.root(&descriptor.dir_name) {
+            Ok(root) => root,
+            Err(error) => return Ok(LostRoot::unreadable(&descriptor.dir_name, &error)),
+        };
         let usage = super::blocking(move || warren_disk::usage::usage(&root))
             .await?
             .map_err(|error| Error::InvalidArgument {
@@ -302,6 +322,17 @@ impl Service {
         // What suspend would have to save is what dispose loses.
         let saved = self.put_away(folder, descriptor, Mode::DryRun).await;
         Ok(LostRoot::new(&descriptor.dir_name, &usage, saved))
+    }
+}
+
+/// The commit point of disposing of one RootDir. On a full disk a mark can not be written, but
+/// removing the Descriptor takes no room: what a crash then leaves is content without one.
+fn commit_deleting(folder: &Folder, deleting: &Descriptor) -> Result<(), Error> {
+    match folder.put(deleting, Durable::Yes) {
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::StorageFull => {
+            folder.forget(&deleting.dir_name)
+        }
+        other => other,
     }
 }
 

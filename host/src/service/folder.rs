@@ -8,8 +8,11 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use warren_disk::atomic::{self, Durable};
 use warren_disk::{Dir, beneath, remove, text};
-use warren_model::{Descriptor, DirName, WorkspaceFile, WorkspaceStatus, project_folder};
+use warren_model::{
+    Descriptor, DirName, RootState, WorkspaceFile, WorkspaceStatus, project_folder,
+};
 
+use super::locks::Held;
 use crate::error::Error;
 use crate::store::ProjectKey;
 
@@ -28,6 +31,7 @@ pub(super) struct Folder {
     name: String,
     dir: std::sync::Arc<Dir>,
     path: PathBuf,
+    _held: Option<Held>,
 }
 
 /// What stands in a Project's folder.
@@ -64,6 +68,7 @@ impl Folder {
                 path: root_path.join(&name),
                 name,
                 dir: dir.into(),
+                _held: None,
             })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io(format!("open the folder of project `{key}`"))(
@@ -87,6 +92,14 @@ impl Folder {
             _ => {}
         }
         Self::open(root, root_path, key)?.ok_or_else(|| Error::WorkspaceNotFound(key.to_string()))
+    }
+
+    /// The same folder, keeping the Project's lock for as long as work on it goes on.
+    pub(super) fn under(self, lock: &Held) -> Self {
+        Self {
+            _held: Some(lock.clone()),
+            ..self
+        }
     }
 
     /// Path of the folder on the host.
@@ -141,12 +154,26 @@ impl Folder {
         file.generation = generation;
         let bytes = pretty(&file);
         atomic::write(&self.dir, WORKSPACE_FILE, &bytes, Durable::Yes)
+            .or_else(|error| match error.kind() {
+                // Suspend and dispose make room: a full disk must not stop them.
+                io::ErrorKind::StorageFull => {
+                    atomic::overwrite(&self.dir, WORKSPACE_FILE, &bytes).map_err(|_| error)
+                }
+                _ => Err(error),
+            })
             .map_err(Error::io(format!("write `{}/{WORKSPACE_FILE}`", self.name)))
     }
 
     /// Sets a damaged `workspace.json` aside under another name, so that it can be written anew.
     pub(super) fn quarantine_workspace_file(&self) -> Result<String, Error> {
-        let aside = format!("{DAMAGED_PREFIX}{}", Timestamp::now().as_millisecond());
+        let now = Timestamp::now().as_millisecond();
+        let found = self.dir.symlink_metadata(WORKSPACE_FILE);
+        let aside = if found.is_ok_and(|found| found.is_dir()) {
+            // It may hold anything: under this name it is listed as content of a stranger.
+            format!("workspace.json.damaged-{now}")
+        } else {
+            format!("{DAMAGED_PREFIX}{now}")
+        };
         self.dir
             .rename(WORKSPACE_FILE, &self.dir, &aside)
             .map_err(Error::io(format!(
@@ -285,6 +312,15 @@ impl Folder {
             .map_err(Error::io(format!("open RootDir `{dir_name}`")))
     }
 
+    /// Whether anything stands under the name of a RootDir.
+    pub(super) fn has(&self, dir_name: &DirName) -> Result<bool, Error> {
+        match beneath::stat(&self.dir, Path::new(dir_name.as_str())) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Error::io(format!("look at RootDir `{dir_name}`"))(error)),
+        }
+    }
+
     /// Removes a Descriptor alone.
     pub(super) fn forget(&self, dir_name: &DirName) -> Result<(), Error> {
         self.remove_file(&dir_name.descriptor_file())
@@ -297,6 +333,18 @@ impl Folder {
             source,
         })?;
         self.remove_file(&dir_name.descriptor_file())
+    }
+
+    /// Notes that a RootDir is being deleted when it could not be deleted whole: half of one must
+    /// never pass for all of it.
+    pub(super) fn mark_deleting(&self, descriptor: &Descriptor) {
+        let deleting = Descriptor {
+            state: RootState::Deleting,
+            ..descriptor.clone()
+        };
+        if let Err(error) = self.put(&deleting, Durable::Yes) {
+            tracing::warn!(dir_name = %descriptor.dir_name, error = crate::error::chain(&error), "cannot note that a RootDir is being deleted");
+        }
     }
 
     /// Deletes a RootDir's folder but not its Descriptor.
@@ -323,7 +371,7 @@ impl Folder {
             if let Some(folder) = damage.file.strip_suffix(".json") {
                 gone(folder)?;
             }
-            self.remove_file(&damage.file)?;
+            gone(&damage.file)?;
         }
         for name in &listing.orphans {
             // A name that is not UTF-8 stays: it is reported as left behind.

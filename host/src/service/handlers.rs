@@ -103,7 +103,7 @@ impl Service {
         mode: Mode,
     ) -> Result<CallContext, Error> {
         let dir_name = descriptor.dir_name.clone();
-        let sink = self.progress.clone();
+        let (sink, held) = (self.progress.clone(), folder.clone());
         Ok(CallContext {
             tenant: descriptor.tenant.clone(),
             project: descriptor.project_id.clone(),
@@ -117,7 +117,9 @@ impl Service {
             deadline: None,
             cancel: Cancel::default(),
             dir_name: dir_name.clone(),
+            // Host work of the call holds this, and with the folder the Project's lock.
             progress: Arc::new(move |stage: &str, done, total| {
+                let _ = &held;
                 sink(Progress {
                     dir_name: dir_name.clone(),
                     stage: stage.to_owned(),

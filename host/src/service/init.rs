@@ -3,6 +3,7 @@
 use warren_model::{WorkspaceRecord, WorkspaceStatus};
 
 use super::folder::Folder;
+use super::locks::Held;
 use super::settle::Settled;
 use super::{InitReport, Service, WorkspaceView, fresh_record};
 use crate::error::Error;
@@ -14,7 +15,7 @@ impl Service {
     /// Finishes or rolls back what a crash left. A RootDir that cannot be recovered does not cost
     /// the others; its Snapshot is kept and the next init tries again.
     pub async fn init(&self, key: &ProjectKey) -> Result<InitReport, Error> {
-        let Some(_lock) = self.inner.locks.try_exclusive(key)? else {
+        let Some(lock) = self.inner.locks.try_exclusive(key)? else {
             // Someone is at work, so there is nothing to clean up behind them; wait only for those
             // who change the Workspace as a whole.
             let lock = self.inner.locks.shared(key).await?;
@@ -22,14 +23,14 @@ impl Service {
                 return self.nothing_recovered(key).await;
             }
             drop(lock);
-            let _lock = self.inner.locks.exclusive(key).await?;
-            return self.init_alone(key).await;
+            let lock = self.inner.locks.exclusive(key).await?;
+            return self.init_alone(key, &lock).await;
         };
-        self.init_alone(key).await
+        self.init_alone(key, &lock).await
     }
 
-    async fn init_alone(&self, key: &ProjectKey) -> Result<InitReport, Error> {
-        let Settled { record, folder } = self.settle(key).await?;
+    async fn init_alone(&self, key: &ProjectKey, lock: &Held) -> Result<InitReport, Error> {
+        let Settled { record, folder } = self.settle(key, lock).await?;
         let record = match record {
             None => {
                 let record = fresh_record(key, WorkspaceStatus::Init);
@@ -43,7 +44,7 @@ impl Service {
             Some(record) => record,
         };
         if record.suspend.is_some() || record.status == WorkspaceStatus::Recovering {
-            return self.recover_alone(key, record).await;
+            return self.recover_alone(key, record, lock).await;
         }
         self.start(key, &record, folder).await?;
         self.nothing_recovered(key).await

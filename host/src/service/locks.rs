@@ -14,6 +14,10 @@ use crate::store::ProjectKey;
 /// How long an operation waits for another one.
 const WAIT: Duration = Duration::from_secs(60);
 
+/// A Project's lock, shared with all work that is done under it: when an operation is given up in
+/// the middle, what it has running in the background keeps others out until it has ended.
+pub(super) type Held = Arc<Lock>;
+
 /// The locks of one state directory.
 #[derive(Debug, Clone)]
 pub(super) struct Locks {
@@ -26,28 +30,29 @@ impl Locks {
     }
 
     /// For operations that leave the Workspace as a whole as it is.
-    pub(super) async fn shared(&self, key: &ProjectKey) -> Result<Lock, Error> {
+    pub(super) async fn shared(&self, key: &ProjectKey) -> Result<Held, Error> {
         let name = format!("{}.lock", stem(key));
         // Mostly nobody waits: a try costs no change of thread.
         if let Ok(Some(lock)) = Lock::try_shared(&self.dir, &name) {
-            return Ok(lock);
+            return Ok(lock.into());
         }
-        self.wait(key.to_string(), move |dir| Lock::shared(dir, &name, WAIT))
-            .await
+        let lock = self.wait(key.to_string(), move |dir| Lock::shared(dir, &name, WAIT));
+        Ok(lock.await?.into())
     }
 
     /// For operations on the Workspace as a whole.
-    pub(super) async fn exclusive(&self, key: &ProjectKey) -> Result<Lock, Error> {
+    pub(super) async fn exclusive(&self, key: &ProjectKey) -> Result<Held, Error> {
         let name = format!("{}.lock", stem(key));
-        self.wait(key.to_string(), move |dir| {
+        let lock = self.wait(key.to_string(), move |dir| {
             Lock::exclusive(dir, &name, WAIT)
-        })
-        .await
+        });
+        Ok(lock.await?.into())
     }
 
     /// The exclusive lock, if nobody is at work.
-    pub(super) fn try_exclusive(&self, key: &ProjectKey) -> Result<Option<Lock>, Error> {
+    pub(super) fn try_exclusive(&self, key: &ProjectKey) -> Result<Option<Held>, Error> {
         Lock::try_exclusive(&self.dir, &format!("{}.lock", stem(key)))
+            .map(|lock| lock.map(Held::from))
             .map_err(|error| Error::WorkspaceBusy(key.to_string(), error))
     }
 

@@ -206,6 +206,7 @@ fn fresh_record(key: &ProjectKey, status: WorkspaceStatus) -> WorkspaceRecord {
         generation: 1,
         suspend: None,
         committed: 0,
+        rolled_back: Vec::new(),
         created_at: Timestamp::now(),
         extra: serde_json::Map::new(),
     }

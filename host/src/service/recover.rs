@@ -3,11 +3,12 @@
 use futures_util::{StreamExt, stream};
 use warren_disk::atomic::Durable;
 use warren_model::{
-    Descriptor, HandlerRef, RootState, Snapshot, SuspendState, SuspendStatus, WorkspaceRecord,
-    WorkspaceStatus,
+    Descriptor, DirName, HandlerRef, RootState, Snapshot, SuspendState, SuspendStatus,
+    WorkspaceRecord, WorkspaceStatus,
 };
 
 use super::folder::Folder;
+use super::locks::Held;
 use super::{InitReport, PARALLEL, RootFailure, Service};
 use crate::error::{Error, Step, chain};
 use crate::store::{Change, ProjectKey};
@@ -16,8 +17,8 @@ impl Service {
     /// Brings back what a committed suspend put away, here or on another Pod. Without Snapshots
     /// there is nothing to do, and the report says so.
     pub async fn recover_all(&self, key: &ProjectKey) -> Result<InitReport, Error> {
-        let _lock = self.inner.locks.exclusive(key).await?;
-        let record = self.settle(key).await?.record;
+        let lock = self.inner.locks.exclusive(key).await?;
+        let record = self.settle(key, &lock).await?.record;
         let record = record.ok_or_else(|| Error::WorkspaceNotFound(key.to_string()))?;
         if record.status == WorkspaceStatus::Disposed {
             return Err(Error::WorkspaceDisposed(key.to_string()));
@@ -29,13 +30,14 @@ impl Service {
                 failed: Vec::new(),
             });
         }
-        self.recover_alone(key, record).await
+        self.recover_alone(key, record, &lock).await
     }
 
     pub(super) async fn recover_alone(
         &self,
         key: &ProjectKey,
         record: WorkspaceRecord,
+        lock: &Held,
     ) -> Result<InitReport, Error> {
         let record = if record.status == WorkspaceStatus::Recovering {
             record
@@ -43,7 +45,8 @@ impl Service {
             self.flip(&record, |next| next.status = WorkspaceStatus::Recovering)
                 .await?
         };
-        let folder = Folder::open_or_create(&self.inner.root, &self.inner.root_path, key)?;
+        let folder =
+            Folder::open_or_create(&self.inner.root, &self.inner.root_path, key)?.under(lock);
         folder.put_workspace_file(WorkspaceStatus::Recovering, None, record.created_at)?;
 
         let snapshots = self.inner.store.snapshots(key).await?;
@@ -110,10 +113,10 @@ impl Service {
         let mut placeholder = snapshot.descriptor.clone();
         placeholder.state = RootState::Recovering;
         match folder.descriptor(dir_name) {
-            Ok(found) if is_back(&found, snapshot) => return Ok(found),
-            Ok(found) if found.state == RootState::Recovering => {
-                let (folder, name) = (folder.clone(), dir_name.clone());
-                super::blocking(move || folder.delete_content(&name)).await??;
+            Ok(found) if is_back(&found, snapshot) && folder.has(dir_name)? => return Ok(found),
+            Ok(found) if is_ours(&found, snapshot) => {
+                hold_name(folder, &placeholder)?;
+                delete_content(folder, dir_name).await?;
             }
             Ok(_) => {
                 return Err(Error::RootDirNotReady {
@@ -121,16 +124,22 @@ impl Service {
                     state: "in the way of a snapshot of the same name",
                 });
             }
+            Err(Error::RootDirNotFound(_)) if folder.has(dir_name)? => {
+                // Not a half of ours: that has a Descriptor.
+                return Err(Error::OrphanedContent(vec![dir_name.to_string()]));
+            }
             Err(Error::RootDirNotFound(_)) => folder
                 .claim(&placeholder)
                 .map_err(Error::io(format!("write the Descriptor of `{dir_name}`")))?,
             Err(error) => return Err(error),
         }
-        let result = self.refill(folder, placeholder, snapshot.generation).await;
+        let result = self
+            .refill(folder, placeholder.clone(), snapshot.generation)
+            .await;
         if result.is_err() {
             // The placeholder stays: it keeps the name and shows that a Snapshot waits.
-            let (folder, name) = (folder.clone(), dir_name.clone());
-            super::blocking(move || folder.delete_content(&name)).await??;
+            hold_name(folder, &placeholder)?;
+            delete_content(folder, dir_name).await?;
         }
         result
     }
@@ -161,6 +170,24 @@ impl Service {
         folder.put(&ready, Durable::Yes)?;
         Ok(ready)
     }
+}
+
+/// Sees to it that the Descriptor says `recovering` before content goes.
+fn hold_name(folder: &Folder, placeholder: &Descriptor) -> Result<(), Error> {
+    if folder.descriptor(&placeholder.dir_name)?.state == RootState::Recovering {
+        return Ok(());
+    }
+    folder.put(placeholder, Durable::Yes)
+}
+
+async fn delete_content(folder: &Folder, dir_name: &DirName) -> Result<(), Error> {
+    let (folder, name) = (folder.clone(), dir_name.clone());
+    super::blocking(move || folder.delete_content(&name)).await?
+}
+
+/// Whether what stands there is only what a recover, or the delete before it, has left.
+fn is_ours(found: &Descriptor, snapshot: &Snapshot) -> bool {
+    matches!(found.state, RootState::Recovering | RootState::Deleting) || is_back(found, snapshot)
 }
 
 /// Whether a RootDir was recovered from this Snapshot before a crash.

@@ -212,6 +212,15 @@ impl LostRoot {
 
     /// A RootDir that is only in the store.
     pub(super) fn waiting(dir_name: &DirName) -> Self {
+        Self::unseen(dir_name, "its snapshot waits to be recovered".into())
+    }
+
+    /// A RootDir that cannot be opened.
+    pub(super) fn unreadable(dir_name: &DirName, error: &Error) -> Self {
+        Self::unseen(dir_name, error::chain(error))
+    }
+
+    fn unseen(dir_name: &DirName, reason: String) -> Self {
         Self {
             dir_name: dir_name.clone(),
             files: 0,
@@ -219,7 +228,7 @@ impl LostRoot {
             saved: false,
             receipts: Vec::new(),
             loss: Vec::new(),
-            reason: Some("its snapshot waits to be recovered".into()),
+            reason: Some(reason),
         }
     }
 }

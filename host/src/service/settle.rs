@@ -10,6 +10,7 @@ use warren_model::{
 };
 
 use super::folder::Folder;
+use super::locks::Held;
 use super::{Service, fresh_record};
 use crate::error::Error;
 use crate::store::ProjectKey;
@@ -24,9 +25,9 @@ pub(super) struct Settled {
 
 impl Service {
     /// See the module.
-    pub(super) async fn settle(&self, key: &ProjectKey) -> Result<Settled, Error> {
+    pub(super) async fn settle(&self, key: &ProjectKey, lock: &Held) -> Result<Settled, Error> {
         let record = self.inner.store.workspace(key).await?;
-        let Some(folder) = self.folder(key)? else {
+        let Some(folder) = self.folder(key)?.map(|folder| folder.under(lock)) else {
             let record = match record {
                 Some(record) => Some(self.settle_record(key, record).await?),
                 None => None,
@@ -39,7 +40,7 @@ impl Service {
         let file = self.settle_file(&folder, record.as_ref())?;
         let (record, file) = match (record, file) {
             (Some(record), Some(file)) => (record, file),
-            (Some(record), None) => return self.settle_bare(record, folder),
+            (Some(record), None) => return self.settle_bare(key, record, folder).await,
             (None, Some(file)) => (self.adopt(key, &file).await?, file),
             (None, None) => return self.settle_unknown(key, folder).await,
         };
@@ -101,9 +102,16 @@ impl Service {
 
     /// A folder without `workspace.json` whose Workspace the store knows: `init` did not end, or
     /// the file was lost.
-    fn settle_bare(&self, record: WorkspaceRecord, folder: Folder) -> Result<Settled, Error> {
+    async fn settle_bare(
+        &self,
+        key: &ProjectKey,
+        record: WorkspaceRecord,
+        folder: Folder,
+    ) -> Result<Settled, Error> {
+        let record = self.settle_record(key, record).await?;
         if record.status == WorkspaceStatus::Running {
             folder.put_workspace_file(WorkspaceStatus::Running, None, record.created_at)?;
+            self.settle_roots(&folder).await?;
         }
         Ok(Settled {
             record: Some(record),
@@ -125,7 +133,7 @@ impl Service {
         }
         let record = fresh_record(key, WorkspaceStatus::Running);
         self.inner.store.put_workspace(None, &record).await?;
-        self.settle_bare(record, folder)
+        self.settle_bare(key, record, folder).await
     }
 
     /// Takes over a Workspace that the store has forgotten: the folder is the truth.
@@ -155,9 +163,11 @@ impl Service {
             generation: snapshot.generation,
             state: SuspendState::Partial,
         });
+        let pending = record.suspend.map(|suspend| suspend.generation);
         Ok(self
             .flip(&record, |next| {
                 next.status = WorkspaceStatus::Running;
+                next.rolled_back.extend(pending);
                 next.suspend = suspend;
             })
             .await?)
@@ -211,21 +221,24 @@ impl Service {
 /// Whether the folder was left by a suspend that was committed, or by a dispose.
 fn is_garbage(record: &WorkspaceRecord, file: &WorkspaceFile) -> bool {
     match file.status {
-        WorkspaceStatus::Suspending => file.generation.is_some_and(|g| g <= record.committed),
+        WorkspaceStatus::Suspending => file
+            .generation
+            .is_some_and(|g| g <= record.committed && !record.rolled_back.contains(&g)),
         WorkspaceStatus::Disposed => record.status == WorkspaceStatus::Disposed,
         _ => false,
     }
 }
 
 async fn delete_or_warn(folder: &Folder, descriptor: &Descriptor) -> Result<(), Error> {
-    let (folder, dir_name) = (folder.clone(), descriptor.dir_name.clone());
-    let deleted = super::blocking(move || folder.delete(&dir_name)).await?;
+    let (place, dir_name) = (folder.clone(), descriptor.dir_name.clone());
+    let deleted = super::blocking(move || place.delete(&dir_name)).await?;
     if let Err(error) = deleted {
         tracing::warn!(
             dir_name = %descriptor.dir_name,
             error = crate::error::chain(&error),
             "cannot delete a RootDir that was left behind"
         );
+        folder.mark_deleting(descriptor);
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use warren_model::{
 
 use super::folder::{Folder, Listing};
 use super::handlers::Mode;
+use super::locks::Held;
 use super::{PARALLEL, RootFailure, Service, SuspendReport, SuspendedRoot};
 use crate::error::Error;
 use crate::plugin::Suspended;
@@ -27,8 +28,8 @@ impl Service {
         key: &ProjectKey,
         dry_run: bool,
     ) -> Result<SuspendReport, Error> {
-        let _lock = self.inner.locks.exclusive(key).await?;
-        let settled = self.settle(key).await?;
+        let lock = self.inner.locks.exclusive(key).await?;
+        let settled = self.settle(key, &lock).await?;
         let (record, folder) = match (settled.record, settled.folder) {
             (Some(record), Some(folder)) if record.status == WorkspaceStatus::Running => {
                 (record, folder)
@@ -36,10 +37,25 @@ impl Service {
             _ => return Err(self.absent(key).await),
         };
         let roots = suspendable(folder.list()?)?;
+        self.refuse_doubles(key, &roots).await?;
         if dry_run {
             return Ok(self.plan(&folder, roots).await);
         }
-        self.suspend_alone(key, &record, &folder, roots).await
+        self.suspend_alone(key, &record, &folder, roots, &lock)
+            .await
+    }
+
+    /// A RootDir and a Snapshot of one name: under the new generation one would replace the other.
+    async fn refuse_doubles(&self, key: &ProjectKey, roots: &[Descriptor]) -> Result<(), Error> {
+        let waiting = self.inner.store.snapshots(key).await?;
+        let double = |root: &&Descriptor| waiting.iter().any(|s| s.dir_name == root.dir_name);
+        match roots.iter().find(double) {
+            None => Ok(()),
+            Some(root) => Err(Error::RootDirNotReady {
+                dir_name: root.dir_name.clone(),
+                state: "in the way of a snapshot of the same name",
+            }),
+        }
     }
 
     async fn plan(&self, folder: &Folder, roots: Vec<Descriptor>) -> SuspendReport {
@@ -67,6 +83,7 @@ impl Service {
         record: &WorkspaceRecord,
         folder: &Folder,
         roots: Vec<Descriptor>,
+        lock: &Held,
     ) -> Result<SuspendReport, Error> {
         let generation = record.generation + 1;
         let pending = self
@@ -91,14 +108,18 @@ impl Service {
             return Err(Error::of(errors));
         }
         // From here on nothing is made in the folder, whatever happens to this host.
-        folder.put_workspace_file(
+        let marked = folder.put_workspace_file(
             WorkspaceStatus::Suspending,
             Some(generation),
             record.created_at,
-        )?;
-        if let Err(error) = self.commit(key, &pending, generation, &saved).await {
+        );
+        let committed = match marked {
+            Ok(()) => self.commit(key, &pending, generation, &saved).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = committed {
             // The store may have done it all the same: what it says now decides.
-            let settled = self.settle(key).await?;
+            let settled = self.settle(key, lock).await?;
             if settled
                 .record
                 .is_none_or(|record| record.committed < generation)
@@ -214,14 +235,15 @@ impl Service {
         folder: &Folder,
         saved: &[(Descriptor, Suspended)],
     ) -> Result<Vec<String>, Error> {
-        let mut names: Vec<_> = saved.iter().map(|(d, _)| d.dir_name.clone()).collect();
-        names.extend(waiting(&folder.list()?).map(|d| d.dir_name.clone()));
+        let mut roots: Vec<_> = saved.iter().map(|(d, _)| d.clone()).collect();
+        roots.extend(waiting(&folder.list()?).cloned());
         let folder = folder.clone();
         let inner = self.inner.clone();
         super::blocking(move || {
-            for name in &names {
-                if let Err(error) = folder.delete(name) {
-                    tracing::warn!(dir_name = %name, error = crate::error::chain(&error), "cannot delete a suspended RootDir");
+            for root in &roots {
+                if let Err(error) = folder.delete(&root.dir_name) {
+                    tracing::warn!(dir_name = %root.dir_name, error = crate::error::chain(&error), "cannot delete a suspended RootDir");
+                    folder.mark_deleting(root);
                 }
             }
             folder.remove(&inner.root)

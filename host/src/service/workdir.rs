@@ -18,7 +18,7 @@ impl Service {
         let descriptor = roots::ready(&self.running(key).await?, dir_name)?;
         self.inner
             .store
-            .set_working_dir(key, creator, Some(dir_name))
+            .set_working_dir(key, creator, Some(&descriptor))
             .await?;
         Ok(descriptor)
     }
@@ -30,11 +30,12 @@ impl Service {
         creator: &CreatorId,
     ) -> Result<Option<Descriptor>, Error> {
         let folder = self.running(key).await?;
-        let Some(name) = self.inner.store.working_dir(key, creator).await? else {
+        let Some((name, made)) = self.inner.store.working_dir(key, creator).await? else {
             return Ok(None);
         };
         match roots::ready(&folder, &name.parse()?) {
-            Ok(descriptor) => Ok(Some(descriptor)),
+            // Another one may have got the name since.
+            Ok(found) => Ok(Some(found).filter(|found| found.created_at.to_string() == made)),
             Err(Error::RootDirNotFound(_)) => Ok(None),
             Err(error) => Err(error),
         }

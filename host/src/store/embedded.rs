@@ -3,6 +3,7 @@
 //! Every call opens the database, works in one transaction and closes it, under a lock across
 //! processes: several programs may share one state directory, and none of them keeps it.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +11,9 @@ use std::time::Duration;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use warren_disk::Dir;
 use warren_disk::lock::Lock;
-use warren_model::{CreatorId, DirName, Snapshot, WorkspaceRecord};
+use warren_disk::{Dir, atomic};
+use warren_model::{CreatorId, Descriptor, DirName, Snapshot, WorkspaceRecord};
 
 use super::{Page, ProjectKey, StoreError};
 
@@ -24,6 +25,12 @@ const WORKSPACES: TableDefinition<'_, Pair, &[u8]> = TableDefinition::new("works
 const SNAPSHOTS: TableDefinition<'_, SnapshotKey, &[u8]> =
     TableDefinition::new("workspace_snapshots");
 const WORKING_DIRS: TableDefinition<'_, Triple, &str> = TableDefinition::new("working_dirs");
+
+/// The database.
+const FILE: &str = "store.redb";
+
+/// Where it is made: a crash meanwhile leaves what redb cannot read, and the next call begins anew.
+const NEW_FILE: &str = "store.redb.new";
 
 /// How long a call waits for another process.
 const BUSY_WAIT: Duration = Duration::from_secs(30);
@@ -41,7 +48,7 @@ struct Inner {
 }
 
 impl EmbeddedStore {
-    /// The store `store.redb` in `dir`, whose path is `path`. Nothing is opened yet.
+    /// The store in `dir`, whose path is `path`. Nothing is opened yet.
     pub fn new(dir: Dir, path: PathBuf) -> Self {
         Self {
             inner: Arc::new(Inner { dir, path }),
@@ -56,8 +63,7 @@ impl EmbeddedStore {
         tokio::task::spawn_blocking(move || {
             let _lock =
                 Lock::exclusive(&inner.dir, "store.lock", BUSY_WAIT).map_err(StoreError::Busy)?;
-            let database = Database::create(inner.path.join("store.redb")).map_err(failed)?;
-            work(&database)
+            work(&open(&inner)?)
         })
         .await
         .map_err(StoreError::Stopped)?
@@ -222,12 +228,12 @@ impl EmbeddedStore {
         .await
     }
 
-    /// The working directory of a creator.
+    /// The working directory of a creator: dirName and time of making, as they were when it was set.
     pub async fn working_dir(
         &self,
         key: &ProjectKey,
         creator: &CreatorId,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Option<(String, String)>, StoreError> {
         let (key, creator) = (key.clone(), creator.clone());
         self.with(move |database| {
             let transaction = database.begin_read().map_err(failed)?;
@@ -240,7 +246,8 @@ impl EmbeddedStore {
             let row = table
                 .get((tenant, project, creator.as_str()))
                 .map_err(failed)?;
-            Ok(row.map(|row| row.value().to_owned()))
+            let row = row.as_ref().and_then(|row| row.value().split_once('/'));
+            Ok(row.map(|(name, made)| (name.to_owned(), made.to_owned())))
         })
         .await
     }
@@ -250,17 +257,19 @@ impl EmbeddedStore {
         &self,
         key: &ProjectKey,
         creator: &CreatorId,
-        dir_name: Option<&DirName>,
+        root_dir: Option<&Descriptor>,
     ) -> Result<(), StoreError> {
-        let (key, creator, dir_name) = (key.clone(), creator.clone(), dir_name.cloned());
+        let (key, creator) = (key.clone(), creator.clone());
+        // The name alone could be another RootDir's by the time it is read.
+        let value = root_dir.map(|root| format!("{}/{}", root.dir_name, root.created_at));
         self.with(move |database| {
             let transaction = database.begin_write().map_err(failed)?;
             {
                 let mut table = transaction.open_table(WORKING_DIRS).map_err(failed)?;
                 let (tenant, project) = pair(&key);
                 let row = (tenant, project, creator.as_str());
-                match &dir_name {
-                    Some(dir_name) => table.insert(row, dir_name.as_str()).map(drop),
+                match &value {
+                    Some(value) => table.insert(row, value.as_str()).map(drop),
                     None => table.remove(row).map(drop),
                 }
                 .map_err(failed)?;
@@ -280,6 +289,21 @@ pub struct Change {
     pub remove: Vec<(DirName, u64)>,
     /// Whether the Project's working directories go.
     pub forget_working_dirs: bool,
+}
+
+/// Opens the database, or makes it; it appears whole or not at all. Under the store's lock.
+fn open(inner: &Inner) -> Result<Database, StoreError> {
+    let (path, new) = (inner.path.join(FILE), inner.path.join(NEW_FILE));
+    if !path.try_exists().map_err(failed)? {
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        drop(Database::create(&new).map_err(failed)?);
+        std::fs::rename(&new, &path).map_err(failed)?;
+        atomic::sync_dir(&inner.dir).map_err(failed)?;
+    }
+    Database::create(&path).map_err(failed)
 }
 
 fn pair(key: &ProjectKey) -> (&str, &str) {
