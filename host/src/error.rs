@@ -104,6 +104,15 @@ pub enum Error {
         /// How far it is.
         state: &'static str,
     },
+    /// The folder of the RootDir is gone, or is no folder.
+    #[error("the folder of RootDir `{dir_name}` cannot be opened")]
+    RootDirUnreadable {
+        /// Which one.
+        dir_name: DirName,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// A Descriptor or `workspace.json` that cannot be read.
     #[error("`{file}` is damaged: {reason}")]
     Damaged {
@@ -231,6 +240,7 @@ impl Error {
             Self::WorkspaceBusy(..) => "WorkspaceBusy",
             Self::RootDirNotFound(_) => "RootDirNotFound",
             Self::RootDirNotReady { .. } => "RootDirNotReady",
+            Self::RootDirUnreadable { .. } => "RootDirUnreadable",
             Self::Damaged { .. } => "DescriptorDamaged",
             Self::OrphanedContent(_) => "OrphanedContent",
             Self::WorkspaceQuotaExceeded { .. } => "WorkspaceQuotaExceeded",
@@ -259,6 +269,9 @@ impl Error {
             Self::RootDirNotFound(_) => "`warren rootdir list` shows those that exist",
             Self::RootDirNotReady { .. } => {
                 "`warren workspace init` finishes or rolls back what was interrupted"
+            }
+            Self::RootDirUnreadable { .. } => {
+                "put the folder back, or dispose of the RootDir with `--force`"
             }
             Self::Damaged { .. } => {
                 "the content is untouched: mend the file, or dispose of the RootDir"

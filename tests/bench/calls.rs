@@ -1,9 +1,11 @@
 //! One call into a handler, and the start of a host.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use warren::plugin::{CallContext, CallMode, Cancel};
+use warren::service::Service;
 use warren_model::{DirName, Metadata, TenantId};
 
 use crate::table::{Table, median};
@@ -13,6 +15,8 @@ const CALLS: usize = 2000;
 
 pub(crate) async fn run(table: &mut Table) {
     let world = World::new();
+    let plugins = world.work.dir("state/plugins");
+    std::fs::write(plugins.join("hostile.wasm"), warren_testkit::hostile()).expect("written");
     let plugins = world.work.dir("state/plugins");
     std::fs::write(plugins.join("hostile.wasm"), warren_testkit::hostile()).expect("written");
     let service = world.service("ws").await;
@@ -53,6 +57,9 @@ pub(crate) async fn run(table: &mut Table) {
         median(samples),
     );
 
+    small_file(table, &service, &context, &root_path).await;
+    std::fs::remove_file(world.work.join("state/plugins/hostile.wasm")).expect("the guest");
+
     let mut starts: Vec<Duration> = Vec::new();
     for _ in 0..20 {
         let config = world.config("ws");
@@ -65,5 +72,37 @@ pub(crate) async fn run(table: &mut Table) {
         "host start, three plugins, compiled-code cache",
         "50 ms",
         median(starts),
+    );
+}
+
+/// A call that writes one small file, beside the write alone.
+async fn small_file(
+    table: &mut Table,
+    service: &Service,
+    context: &dyn Fn() -> CallContext,
+    root: &Path,
+) {
+    let guest = "hostile".parse().expect("a type");
+    let guest = service.runtime().plugin(&guest).expect("the guest");
+    let small = Metadata::from_json(r#"{"scenario":"small-file"}"#).expect("metadata");
+    let file = root.join("small");
+    let (mut ours, mut native) = (Vec::new(), Vec::new());
+    for _ in 0..CALLS {
+        let context = context();
+        let start = Instant::now();
+        let made = service.runtime().init(&guest, context, &small).await;
+        ours.push(start.elapsed());
+        made.expect("a call");
+        std::fs::remove_file(&file).expect("a file");
+        let start = Instant::now();
+        std::fs::write(&file, [b'x'; 100]).expect("a file");
+        native.push(start.elapsed());
+        std::fs::remove_file(&file).expect("a file");
+    }
+    let both = (median(ours), median(native));
+    table.ratio(
+        "handler call that writes a small file : native write",
+        "",
+        both,
     );
 }

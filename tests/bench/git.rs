@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use warren::service::CreateRootDir;
+use warren::service::{CreateRootDir, Service};
 use warren_model::Metadata;
 use warren_testkit::{GitRepo, Work};
 
@@ -89,11 +89,7 @@ pub(crate) fn run(table: &mut Table) {
             runtime
                 .block_on(service.suspend_all(&key, false))
                 .expect("suspended");
-            timed(|| {
-                runtime
-                    .block_on(service.recover_all(&key))
-                    .expect("recovered")
-            })
+            timed(|| recover(&runtime, &service))
         },
         || by_script(&world.work, local.to_str().expect("a path"), &patch),
     );
@@ -106,17 +102,22 @@ pub(crate) fn run(table: &mut Table) {
             runtime
                 .block_on(service.suspend_all(&key, false))
                 .expect("suspended");
-            std::fs::remove_dir_all(world.work.join("state/mirrors")).expect("removed");
-            timed(|| {
-                runtime
-                    .block_on(service.recover_all(&key))
-                    .expect("recovered")
-            })
+            for mirror in std::fs::read_dir(world.work.join("state/mirrors")).expect("mirrors") {
+                std::fs::remove_dir_all(mirror.expect("a mirror").path()).expect("removed");
+            }
+            timed(|| recover(&runtime, &service))
         },
         || by_script(&world.work, &url, &patch),
     );
     table.ratio("recover, cold mirror : http clone, apply", "1.3", cold);
     drop(remote);
+}
+
+fn recover(runtime: &tokio::runtime::Runtime, service: &Service) {
+    let report = runtime
+        .block_on(service.recover_all(&key("p")))
+        .expect("recovered");
+    assert!(report.failed.is_empty(), "{:?}", report.failed);
 }
 
 fn seed(work: &Work) -> GitRepo {

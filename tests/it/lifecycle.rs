@@ -263,3 +263,23 @@ fn content_that_no_descriptor_knows_is_never_thrown_away() {
         "stranger-2"
     );
 }
+
+#[test]
+fn tenants_may_have_folders_of_their_own() {
+    let mut world = World::with_config("[workspace]\nlayout = \"tenant\"\n");
+    for tenant in ["a", "b"] {
+        world.ok(&["workspace", "init", "p", "--tenant", tenant]);
+        let args = [
+            "rootdir", "create", "p", "--tenant", tenant, "--type", "temp",
+        ];
+        world.ok(&[&args[..], &["--creator", "c", "--label", "x"]].concat());
+        assert!(world.root.join(tenant).join("p/x").is_dir());
+    }
+    world.ok(&["workspace", "suspend", "p", "--tenant", "a"]);
+    assert!(!world.root.join("a/p").exists() && world.root.join("b/p/x").is_dir());
+    world.root = world.work.join("ws2");
+    world.ok(&["workspace", "recover", "p", "--tenant", "a"]);
+    assert!(world.root.join("a/p/x").is_dir());
+    world.configure("[workspace]\nlayout = \"flat\"\n");
+    world.fails(&["workspace", "list"], "ConfigInvalid");
+}

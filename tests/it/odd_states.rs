@@ -284,7 +284,7 @@ fn a_root_dir_whose_folder_is_gone_is_told_of_and_can_be_disposed_of() {
     let plan = world.ok(&["workspace", "dispose", "p", "--dry-run"]);
     assert_eq!(plan["disposed"].as_array().map(Vec::len), Some(2), "{plan}");
     assert_eq!(plan["lost"][0]["saved"], false, "{plan}");
-    world.fails(&["workspace", "suspend", "p"], "Io");
+    world.fails(&["workspace", "suspend", "p"], "RootDirUnreadable");
     world.ok(&["rootdir", "dispose", "p", &name, "--force"]);
     world.ok(&["workspace", "suspend", "p"]);
 }

@@ -1,6 +1,6 @@
 //! How ids become folder names: injectively, and readable where the id is.
 
-use crate::ProjectId;
+use crate::{ProjectId, TenantId};
 
 /// Folder of a Project under the workspace root.
 ///
@@ -10,7 +10,12 @@ pub fn project_folder(id: &ProjectId) -> String {
     escape(id.as_str())
 }
 
-pub(crate) fn escape(text: &str) -> String {
+/// Folder of a tenant under the workspace root, where tenants have one; escaped likewise.
+pub fn tenant_folder(id: &TenantId) -> String {
+    escape(id.as_str())
+}
+
+fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (i, byte) in text.bytes().enumerate() {
         let plain = byte.is_ascii_alphanumeric() || byte == b'_';

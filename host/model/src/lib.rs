@@ -12,7 +12,7 @@ mod workspace;
 
 pub use descriptor::{Descriptor, HandlerRef, RootState};
 pub use dir_name::{DIR_NAME_BYTES_MAX, DirName};
-pub use folder::project_folder;
+pub use folder::{project_folder, tenant_folder};
 pub use id::{CreatorId, HandlerType, ID_BYTES_MAX, InvalidName, ProjectId, TenantId};
 pub use metadata::{METADATA_BYTES_MAX, Metadata, MetadataError};
 pub use snapshot::{Loss, LossKind, Receipt, Snapshot};

@@ -76,6 +76,7 @@ const CODES: [(u8, &[&str]); 10] = [
         &[
             "GitLocked",
             "RootDirNotReady",
+            "RootDirUnreadable",
             "StoreBusy",
             "StoreConflict",
             "WorkspaceBusy",

@@ -90,6 +90,7 @@ impl Config {
         let config = ServiceConfig {
             workspace_root: self.workspace_root.value.clone(),
             state_dir: self.state_dir.value.clone(),
+            layout: self.layout.value,
             limits: Limits {
                 soft_percent: self.soft_limit_percent.value,
                 hard_percent: self.hard_limit_percent.value,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::document::{Document, Section};
 use super::error::ConfigError;
 use super::{Credential, Installer, PluginGrants, Setting};
+use crate::service::Layout;
 
 type Read<T> = Result<Option<Setting<T>>, ConfigError>;
 
@@ -13,6 +14,7 @@ type Read<T> = Result<Option<Setting<T>>, ConfigError>;
 #[derive(Default)]
 pub(super) struct FileConfig {
     pub(super) workspace_root: Option<Setting<PathBuf>>,
+    pub(super) layout: Option<Setting<Layout>>,
     pub(super) soft_limit_percent: Option<Setting<u8>>,
     pub(super) hard_limit_percent: Option<Setting<u8>>,
     pub(super) state_dir: Option<Setting<PathBuf>>,
@@ -95,8 +97,10 @@ impl FileConfig {
     }
 
     fn workspace(&mut self, section: Section<'_>, home: Option<&Path>) -> Result<(), ConfigError> {
-        let section = section.only(&["root", "soft-limit-percent", "hard-limit-percent"])?;
+        let section =
+            section.only(&["root", "layout", "soft-limit-percent", "hard-limit-percent"])?;
         self.workspace_root = section.path("root", home)?;
+        self.layout = layout(&section)?;
         self.soft_limit_percent = section.number("soft-limit-percent", PERCENT_MAX)?;
         self.hard_limit_percent = section.number("hard-limit-percent", PERCENT_MAX)?;
         Ok(())
@@ -122,20 +126,36 @@ impl FileConfig {
 }
 
 fn installer(section: &Section<'_>) -> Read<Installer> {
-    let Some(Setting { value, origin }) = section.text("installer")? else {
+    let all = [
+        ("auto", Installer::Auto),
+        ("uv", Installer::Uv),
+        ("pip", Installer::Pip),
+    ];
+    one_of(section, "installer", &all)
+}
+
+fn layout(section: &Section<'_>) -> Read<Layout> {
+    let all = [("project", Layout::Project), ("tenant", Layout::Tenant)];
+    one_of(section, "layout", &all)
+}
+
+/// A text that is one of a few.
+fn one_of<T: Copy>(section: &Section<'_>, key: &str, all: &[(&str, T)]) -> Read<T> {
+    let Some(Setting { value, origin }) = section.text(key)? else {
         return Ok(None);
     };
-    let value = match value.as_str() {
-        "auto" => Installer::Auto,
-        "uv" => Installer::Uv,
-        "pip" => Installer::Pip,
-        _ => {
-            return Err(ConfigError::Invalid {
-                key: section.key("installer"),
+    match all.iter().find(|(name, _)| *name == value) {
+        Some((_, value)) => Ok(Some(Setting {
+            value: *value,
+            origin,
+        })),
+        None => {
+            let names: Vec<String> = all.iter().map(|(name, _)| format!("`{name}`")).collect();
+            Err(ConfigError::Invalid {
+                key: section.key(key),
                 origin,
-                reason: "it is one of `auto`, `uv` and `pip`".to_owned(),
-            });
+                reason: format!("it is one of {}", names.join(", ")),
+            })
         }
-    };
-    Ok(Some(Setting { value, origin }))
+    }
 }

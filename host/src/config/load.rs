@@ -9,6 +9,7 @@ use super::document::Document;
 use super::error::ConfigError;
 use super::file::FileConfig;
 use super::{Config, Installer, Origin, Setting};
+use crate::service::Layout;
 
 /// What the command's flags say.
 #[derive(Debug, Clone, Default)]
@@ -122,6 +123,7 @@ impl Config {
             None => Setting::default_of(None),
         };
         Ok(Self {
+            layout: or_default(file.layout, Layout::default),
             soft_limit_percent: file.soft_limit_percent.unwrap_or(Setting::default_of(80)),
             hard_limit_percent: file.hard_limit_percent.unwrap_or(Setting::default_of(95)),
             store_url: or_default(file.store_url, || "embedded:".to_owned()),

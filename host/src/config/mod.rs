@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::service::Layout;
+
 pub use build::{OpenError, Opened};
 pub use error::ConfigError;
 pub use load::{Overrides, Surroundings};
@@ -103,6 +105,8 @@ pub struct PluginGrants {
 pub struct Config {
     /// `workspace.root`: where RootDirs live.
     pub workspace_root: Setting<PathBuf>,
+    /// `workspace.layout`: where a Project's folder stands.
+    pub layout: Setting<Layout>,
     /// `workspace.soft-limit-percent`: how full the disk is when warnings start.
     pub soft_limit_percent: Setting<u8>,
     /// `workspace.hard-limit-percent`: how full the disk is when creates are refused.

@@ -3,8 +3,9 @@
 use strsim::normalized_damerau_levenshtein;
 
 /// Every key that does not depend on a name of the operator's choice.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "workspace.root",
+    "workspace.layout",
     "workspace.soft-limit-percent",
     "workspace.hard-limit-percent",
     "state.dir",

@@ -23,6 +23,7 @@ impl Config {
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = vec![
             entry("workspace.root", &self.workspace_root, |v| path(v)),
+            entry("workspace.layout", &self.layout, |v| json!(v)),
             entry(
                 "workspace.soft-limit-percent",
                 &self.soft_limit_percent,

@@ -8,8 +8,9 @@ use warren_model::{
     CreatorId, Descriptor, DirName, RootState, SuspendState, WorkspaceRecord, WorkspaceStatus,
 };
 
-use super::folder::{Folder, Listing};
+use super::folder::Folder;
 use super::handlers::Mode;
+use super::listing::Listing;
 use super::report::LostRoot;
 use super::{DisposeOptions, DisposeReport, PARALLEL, RootFailure, Service};
 use crate::error::Error;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -12,11 +13,13 @@ use warren_model::{
     Descriptor, DirName, RootState, WorkspaceFile, WorkspaceStatus, project_folder,
 };
 
+use super::listing::Listing;
 use super::locks::Held;
 use crate::error::Error;
 use crate::store::ProjectKey;
 
-const WORKSPACE_FILE: &str = "workspace.json";
+/// The file of the Workspace itself.
+pub(super) const WORKSPACE_FILE: &str = "workspace.json";
 
 /// What is in front of the name of a `workspace.json` that was set aside.
 const DAMAGED_PREFIX: &str = ".workspace.json.damaged-";
@@ -29,44 +32,26 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 pub(super) struct Folder {
     key: ProjectKey,
     name: String,
-    dir: std::sync::Arc<Dir>,
+    parent: Arc<Dir>,
+    dir: Arc<Dir>,
     path: PathBuf,
     _held: Option<Held>,
 }
 
-/// What stands in a Project's folder.
-#[derive(Debug, Default)]
-pub(super) struct Listing {
-    /// Descriptors that can be read, by dirName.
-    pub(super) descriptors: Vec<Descriptor>,
-    /// Descriptors that cannot.
-    pub(super) damaged: Vec<Damage>,
-    /// Entries that no Descriptor knows, escaped.
-    pub(super) orphans: Vec<String>,
-}
-
-/// A file of ours that cannot be read.
-#[derive(Debug, Clone)]
-pub(super) struct Damage {
-    /// File name in the folder.
-    pub(super) file: String,
-    /// What is wrong with it.
-    pub(super) reason: String,
-}
-
 impl Folder {
-    /// Opens the folder of a Project and checks that it belongs to it; none: there is no folder.
+    /// Opens the folder of a Project in `parent`; none: there is none.
     pub(super) fn open(
-        root: &Dir,
-        root_path: &Path,
+        parent: &Arc<Dir>,
+        parent_path: &Path,
         key: &ProjectKey,
     ) -> Result<Option<Self>, Error> {
         let name = project_folder(&key.project);
-        match beneath::open_dir(root, Path::new(&name)) {
+        match beneath::open_dir(parent, Path::new(&name)) {
             Ok(dir) => Ok(Some(Self {
                 key: key.clone(),
-                path: root_path.join(&name),
+                path: parent_path.join(&name),
                 name,
+                parent: parent.clone(),
                 dir: dir.into(),
                 _held: None,
             })),
@@ -79,11 +64,11 @@ impl Folder {
 
     /// Opens the folder, making it when it is missing.
     pub(super) fn open_or_create(
-        root: &Dir,
-        root_path: &Path,
+        parent: &Arc<Dir>,
+        parent_path: &Path,
         key: &ProjectKey,
     ) -> Result<Self, Error> {
-        match root.create_dir(project_folder(&key.project)) {
+        match parent.create_dir(project_folder(&key.project)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(Error::io(format!("make the folder of project `{key}`"))(
                     error,
@@ -91,7 +76,13 @@ impl Folder {
             }
             _ => {}
         }
-        Self::open(root, root_path, key)?.ok_or_else(|| Error::WorkspaceNotFound(key.to_string()))
+        Self::open(parent, parent_path, key)?
+            .ok_or_else(|| Error::WorkspaceNotFound(key.to_string()))
+    }
+
+    /// Whose folder it is.
+    pub(super) fn key(&self) -> &ProjectKey {
+        &self.key
     }
 
     /// The same folder, keeping the Project's lock for as long as work on it goes on.
@@ -142,14 +133,16 @@ impl Folder {
         generation: Option<u64>,
         created_at: Timestamp,
     ) -> Result<(), Error> {
-        let mut file = self.workspace_file()?.unwrap_or_else(|| WorkspaceFile {
-            tenant: self.key.tenant.clone(),
-            project_id: self.key.project.clone(),
-            created_at,
-            status,
-            generation,
-            extra: serde_json::Map::new(),
-        });
+        let Some(mut file) = self.workspace_file()? else {
+            return self.first_workspace_file(WorkspaceFile {
+                tenant: self.key.tenant.clone(),
+                project_id: self.key.project.clone(),
+                created_at,
+                status,
+                generation,
+                extra: serde_json::Map::new(),
+            });
+        };
         file.status = status;
         file.generation = generation;
         let bytes = pretty(&file);
@@ -162,6 +155,16 @@ impl Folder {
                 _ => Err(error),
             })
             .map_err(Error::io(format!("write `{}/{WORKSPACE_FILE}`", self.name)))
+    }
+
+    /// Two tenants may claim one folder at once: the first to write the file has it.
+    fn first_workspace_file(&self, file: WorkspaceFile) -> Result<(), Error> {
+        match atomic::create_new(&self.dir, WORKSPACE_FILE, &pretty(&file), Durable::Yes) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.workspace_file().map(drop)
+            }
+            other => other.map_err(Error::io(format!("write `{}/{WORKSPACE_FILE}`", self.name))),
+        }
     }
 
     /// Sets a damaged `workspace.json` aside under another name, so that it can be written anew.
@@ -193,7 +196,11 @@ impl Folder {
             .map_err(|reason| self.damaged(&file, reason))
     }
 
-    fn parse_descriptor(&self, dir_name: &DirName, bytes: &[u8]) -> Result<Descriptor, String> {
+    pub(super) fn parse_descriptor(
+        &self,
+        dir_name: &DirName,
+        bytes: &[u8],
+    ) -> Result<Descriptor, String> {
         let descriptor: Descriptor = parse(bytes)?;
         if descriptor.dir_name != *dir_name {
             return Err(format!("it is about `{}`", descriptor.dir_name));
@@ -205,92 +212,6 @@ impl Folder {
             ));
         }
         Ok(descriptor)
-    }
-
-    /// Everything in the folder, by name.
-    pub(super) fn list(&self) -> Result<Listing, Error> {
-        let doing = || format!("list the folder of project `{}`", self.key);
-        let mut names = Vec::new();
-        for entry in self.dir.entries().map_err(Error::io(doing()))? {
-            let entry = entry.map_err(Error::io(doing()))?;
-            let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-            names.push((entry.file_name(), is_file));
-        }
-        names.sort();
-        let mut listing = Listing::default();
-        let mut folders = Vec::new();
-        for (name, is_file) in &names {
-            use std::os::unix::ffi::OsStrExt;
-            let shown = text::escape(name.as_bytes());
-            let Some(name) = name.to_str() else {
-                listing.orphans.push(shown);
-                continue;
-            };
-            if name == WORKSPACE_FILE || (*is_file && is_ours(name)) {
-                continue;
-            }
-            match name.strip_suffix(".json").map(str::parse::<DirName>) {
-                Some(Ok(dir_name)) => self.list_descriptor(name, &dir_name, &mut listing)?,
-                Some(Err(_)) => listing.orphans.push(shown),
-                None => folders.push(name.to_owned()),
-            }
-        }
-        let known = |name: &String| {
-            listing
-                .descriptors
-                .iter()
-                .any(|d| d.dir_name.as_str() == name)
-                || listing
-                    .damaged
-                    .iter()
-                    .any(|d| d.file.strip_suffix(".json") == Some(name))
-        };
-        let strangers: Vec<String> = folders.into_iter().filter(|name| !known(name)).collect();
-        listing
-            .orphans
-            .extend(strangers.iter().map(|name| text::escape(name.as_bytes())));
-        Ok(listing)
-    }
-
-    fn list_descriptor(
-        &self,
-        file: &str,
-        dir_name: &DirName,
-        listing: &mut Listing,
-    ) -> Result<(), Error> {
-        let found = match self.read(file) {
-            Ok(Some(bytes)) => self.parse_descriptor(dir_name, &bytes),
-            // Disposed of since the folder was listed.
-            Ok(None) => return Ok(()),
-            Err(Error::Damaged { reason, .. }) => Err(reason),
-            Err(error) => return Err(error),
-        };
-        match found {
-            Ok(descriptor) => listing.descriptors.push(descriptor),
-            Err(reason) => listing.damaged.push(Damage {
-                file: file.to_owned(),
-                reason,
-            }),
-        }
-        Ok(())
-    }
-
-    /// Names that are taken, folded: of Descriptors and of folders.
-    pub(super) fn taken(&self) -> Result<Vec<String>, Error> {
-        let doing = || format!("list the folder of project `{}`", self.key);
-        let mut taken = Vec::new();
-        for entry in self.dir.entries().map_err(Error::io(doing()))? {
-            let name = entry.map_err(Error::io(doing()))?.file_name();
-            let Some(name) = name.to_str() else { continue };
-            if let Ok(name) = name
-                .strip_suffix(".json")
-                .unwrap_or(name)
-                .parse::<DirName>()
-            {
-                taken.push(name.folded());
-            }
-        }
-        Ok(taken)
     }
 
     /// Writes a Descriptor if there is none of its name: the claim on the name.
@@ -308,8 +229,12 @@ impl Folder {
 
     /// Opens a RootDir.
     pub(super) fn root(&self, dir_name: &DirName) -> Result<Dir, Error> {
-        beneath::open_dir(&self.dir, Path::new(dir_name.as_str()))
-            .map_err(Error::io(format!("open RootDir `{dir_name}`")))
+        beneath::open_dir(&self.dir, Path::new(dir_name.as_str())).map_err(|source| {
+            Error::RootDirUnreadable {
+                dir_name: dir_name.clone(),
+                source,
+            }
+        })
     }
 
     /// Whether anything stands under the name of a RootDir.
@@ -408,7 +333,7 @@ impl Folder {
 
     /// Removes `workspace.json`, leftover temporary files and the folder itself, which must hold
     /// nothing else; what it holds is returned when it does.
-    pub(super) fn remove(&self, root: &Dir) -> Result<Vec<String>, Error> {
+    pub(super) fn remove(&self) -> Result<Vec<String>, Error> {
         let left = self.list()?;
         let mut names = left.orphans;
         names.extend(left.damaged.into_iter().map(|damage| damage.file));
@@ -425,14 +350,16 @@ impl Folder {
             }
         }
         self.remove_file(WORKSPACE_FILE)?;
-        root.remove_dir(&self.name).map_err(Error::io(format!(
-            "remove the folder of project `{}`",
-            self.key
-        )))?;
+        self.parent
+            .remove_dir(&self.name)
+            .map_err(Error::io(format!(
+                "remove the folder of project `{}`",
+                self.key
+            )))?;
         Ok(Vec::new())
     }
 
-    fn read(&self, file: &str) -> Result<Option<Vec<u8>>, Error> {
+    pub(super) fn read(&self, file: &str) -> Result<Option<Vec<u8>>, Error> {
         let open = match beneath::open_file(&self.dir, Path::new(file)) {
             Ok(open) => open,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -450,7 +377,7 @@ impl Folder {
 }
 
 /// Files of the host beside those that it uses. Whatever else starts with a dot is somebody's.
-fn is_ours(name: &str) -> bool {
+pub(super) fn is_ours(name: &str) -> bool {
     name.starts_with(DAMAGED_PREFIX) || atomic::is_temp_name(name)
 }
 

@@ -62,7 +62,7 @@ impl Service {
         }
         let folder = match folder {
             Some(folder) => folder,
-            None => Folder::open_or_create(&self.inner.root, &self.inner.root_path, key)?,
+            None => self.folder_or_create(key)?,
         };
         if folder
             .workspace_file()?

@@ -6,6 +6,7 @@ mod dispose;
 mod folder;
 mod handlers;
 mod init;
+mod listing;
 mod locks;
 mod recover;
 mod report;
@@ -15,13 +16,14 @@ mod suspend;
 mod temp;
 mod workdir;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use warren_disk::Dir;
 use warren_disk::space::{Limits, Space, Verdict};
-use warren_model::{WorkspaceRecord, WorkspaceStatus};
+use warren_model::{WorkspaceRecord, WorkspaceStatus, tenant_folder};
 
 pub use create::CreateRootDir;
 pub use report::{
@@ -38,6 +40,17 @@ use locks::Locks;
 /// How many handlers of one operation run at once.
 const PARALLEL: usize = 4;
 
+/// Where a Project's folder stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layout {
+    /// `<root>/<project>`, whatever the tenant.
+    #[default]
+    Project,
+    /// `<root>/<tenant>/<project>`, for Pods that serve many tenants.
+    Tenant,
+}
+
 /// What a service needs.
 #[derive(Debug)]
 pub struct ServiceConfig {
@@ -47,6 +60,8 @@ pub struct ServiceConfig {
     pub state_dir: PathBuf,
     /// When the disk is too full.
     pub limits: Limits,
+    /// Where folders stand.
+    pub layout: Layout,
 }
 
 /// Operations on the Workspaces of one workspace root. Cheap to clone.
@@ -57,8 +72,9 @@ pub struct Service {
 }
 
 struct Inner {
-    root: Dir,
+    root: Arc<Dir>,
     root_path: PathBuf,
+    layout: Layout,
     store: EmbeddedStore,
     locks: Locks,
     limits: Limits,
@@ -77,8 +93,9 @@ impl Service {
         let locks = open(&state_path.join("locks"))?;
         Ok(Self {
             inner: Arc::new(Inner {
-                root: open(&root_path)?,
+                root: open(&root_path)?.into(),
                 root_path,
+                layout: config.layout,
                 store: EmbeddedStore::new(state, state_path),
                 locks: Locks::new(locks),
                 limits: config.limits,
@@ -135,7 +152,44 @@ impl Service {
     }
 
     fn folder(&self, key: &ProjectKey) -> Result<Option<Folder>, Error> {
-        Folder::open(&self.inner.root, &self.inner.root_path, key)
+        match self.place(key) {
+            Ok((parent, path)) => Folder::open(&parent, &path, key),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io(format!(
+                "open the folder of tenant `{}`",
+                key.tenant
+            ))(error)),
+        }
+    }
+
+    fn folder_or_create(&self, key: &ProjectKey) -> Result<Folder, Error> {
+        let doing = || format!("make the folder of tenant `{}`", key.tenant);
+        if self.inner.layout == Layout::Tenant {
+            match self.inner.root.create_dir(tenant_folder(&key.tenant)) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(Error::io(doing())(error));
+                }
+                _ => {}
+            }
+        }
+        let (parent, path) = self.place(key).map_err(Error::io(doing()))?;
+        Folder::open_or_create(&parent, &path, key)
+    }
+
+    /// The directory in which a Project's folder stands.
+    fn place(&self, key: &ProjectKey) -> io::Result<(Arc<Dir>, PathBuf)> {
+        let Inner {
+            root,
+            root_path,
+            layout,
+            ..
+        } = &*self.inner;
+        if *layout == Layout::Project {
+            return Ok((root.clone(), root_path.clone()));
+        }
+        let name = tenant_folder(&key.tenant);
+        let dir = warren_disk::beneath::open_dir(root, Path::new(&name))?;
+        Ok((dir.into(), root_path.join(name)))
     }
 
     /// The folder of a Workspace that is in use. For callers that hold the Project's lock.

@@ -45,8 +45,7 @@ impl Service {
             self.flip(&record, |next| next.status = WorkspaceStatus::Recovering)
                 .await?
         };
-        let folder =
-            Folder::open_or_create(&self.inner.root, &self.inner.root_path, key)?.under(lock);
+        let folder = self.folder_or_create(key)?.under(lock);
         folder.put_workspace_file(WorkspaceStatus::Recovering, None, record.created_at)?;
 
         let snapshots = self.inner.store.snapshots(key).await?;

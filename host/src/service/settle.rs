@@ -209,7 +209,7 @@ impl Service {
             let folder = folder.clone();
             super::blocking(move || folder.delete_strangers(&listing)).await??;
         }
-        let left = folder.remove(&self.inner.root)?;
+        let left = folder.remove()?;
         if left.is_empty() {
             return Ok(None);
         }

@@ -10,8 +10,9 @@ use warren_model::{
     Descriptor, RootState, Snapshot, SuspendState, SuspendStatus, WorkspaceRecord, WorkspaceStatus,
 };
 
-use super::folder::{Folder, Listing};
+use super::folder::Folder;
 use super::handlers::Mode;
+use super::listing::Listing;
 use super::locks::Held;
 use super::{PARALLEL, RootFailure, Service, SuspendReport, SuspendedRoot};
 use crate::error::Error;
@@ -238,7 +239,6 @@ impl Service {
         let mut roots: Vec<_> = saved.iter().map(|(d, _)| d.clone()).collect();
         roots.extend(waiting(&folder.list()?).cloned());
         let folder = folder.clone();
-        let inner = self.inner.clone();
         super::blocking(move || {
             for root in &roots {
                 if let Err(error) = folder.delete(&root.dir_name) {
@@ -246,7 +246,8 @@ impl Service {
                     folder.mark_deleting(root);
                 }
             }
-            folder.remove(&inner.root)
+            // The suspend has happened, so this is no failure of it.
+            Ok(folder.remove().unwrap_or_else(|error| vec![crate::error::chain(&error)]))
         })
         .await?
     }
