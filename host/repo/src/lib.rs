@@ -42,6 +42,7 @@ mod snapshot;
 mod status;
 #[cfg(test)]
 mod testrepo;
+mod text_stats;
 mod trees;
 
 pub use checkout::is_safe_name;

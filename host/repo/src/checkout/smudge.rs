@@ -1,6 +1,7 @@
 //! What git does to a blob on its way into the working tree, by attributes alone: `ident`, line
 //! ends, encoding. After convert.c of git; external filters are never run.
 
+use crate::text_stats::Stats;
 use git2::Oid;
 
 /// How to convert one blob; the default is not at all.
@@ -119,46 +120,6 @@ fn add_cr(data: &[u8]) -> Vec<u8> {
         last = *byte;
     }
     out
-}
-
-#[derive(Default)]
-struct Stats {
-    nul: usize,
-    lone_cr: usize,
-    lone_lf: usize,
-    crlf: usize,
-    printable: usize,
-    other: usize,
-}
-
-impl Stats {
-    fn of(data: &[u8]) -> Self {
-        let mut stats = Self::default();
-        let mut bytes = data.iter().peekable();
-        while let Some(byte) = bytes.next() {
-            match byte {
-                b'\r' if bytes.next_if_eq(&&b'\n').is_some() => stats.crlf += 1,
-                b'\r' => stats.lone_cr += 1,
-                b'\n' => stats.lone_lf += 1,
-                8 | b'\t' | 0x1b | 0x0c => stats.printable += 1,
-                0 => {
-                    stats.nul += 1;
-                    stats.other += 1;
-                }
-                0x7f | 0..0x20 => stats.other += 1,
-                _ => stats.printable += 1,
-            }
-        }
-        // The end-of-file mark of old systems is no sign of a binary.
-        if data.last() == Some(&0x1a) {
-            stats.other -= 1;
-        }
-        stats
-    }
-
-    fn is_binary(&self) -> bool {
-        self.lone_cr > 0 || self.nul > 0 || (self.printable >> 7) < self.other
-    }
 }
 
 /// `$Id$` and `$Id: …$` become `$Id: <id> $`; what another system expanded stays.
