@@ -82,6 +82,14 @@ pub enum Error {
         /// Its status.
         status: WorkspaceStatus,
     },
+    /// The Workspace is in use in another workspace root.
+    #[error("the workspace of project `{project}` is in the workspace root `{root}`")]
+    WorkspaceElsewhere {
+        /// Which Project.
+        project: String,
+        /// Where its folder is, escaped.
+        root: String,
+    },
     /// The folder belongs to another tenant or Project.
     #[error("the folder of project `{project}` belongs to `{owner}`")]
     WorkspaceConflict {
@@ -196,7 +204,7 @@ pub struct Messages(String);
 fn status_text(status: WorkspaceStatus) -> &'static str {
     match status {
         WorkspaceStatus::Init => "not on disk: it is new or suspended",
-        WorkspaceStatus::Running => "running",
+        WorkspaceStatus::Running => "running, but its folder is gone",
         WorkspaceStatus::Suspending => "being suspended, or was when its host stopped",
         WorkspaceStatus::Recovering => "being recovered, or was when its host stopped",
         WorkspaceStatus::Disposed => "disposed",
@@ -236,6 +244,7 @@ impl Error {
             Self::WorkspaceNotFound(_) => "WorkspaceNotFound",
             Self::WorkspaceDisposed(_) => "WorkspaceDisposed",
             Self::WorkspaceNotRunning { .. } => "WorkspaceNotRunning",
+            Self::WorkspaceElsewhere { .. } => "WorkspaceElsewhere",
             Self::WorkspaceConflict { .. } => "WorkspaceConflict",
             Self::WorkspaceBusy(..) => "WorkspaceBusy",
             Self::RootDirNotFound(_) => "RootDirNotFound",
@@ -262,8 +271,11 @@ impl Error {
             Self::WorkspaceNotFound(_) => "`warren workspace init` makes it",
             Self::WorkspaceDisposed(_) => "`warren workspace init` starts a fresh one",
             Self::WorkspaceNotRunning { .. } => "`warren workspace init` brings it up",
+            Self::WorkspaceElsewhere { .. } => {
+                "use `--workspace-root` with that directory; only if it is gone for good, `warren workspace init --take-over` starts here"
+            }
             Self::WorkspaceConflict { .. } => {
-                "use another project id, or a workspace root of its own for each tenant"
+                "use another project id, or `layout = \"tenant\"` in `[workspace]`"
             }
             Self::WorkspaceBusy(..) => "try again when the other operation has ended",
             Self::RootDirNotFound(_) => "`warren rootdir list` shows those that exist",
@@ -274,7 +286,7 @@ impl Error {
                 "put the folder back, or dispose of the RootDir with `--force`"
             }
             Self::Damaged { .. } => {
-                "the content is untouched: mend the file, or dispose of the RootDir"
+                "the content is untouched: mend the file, or dispose of it with `--force`"
             }
             Self::OrphanedContent(_) => "move it into a RootDir, or away",
             Self::WorkspaceQuotaExceeded { .. } => {

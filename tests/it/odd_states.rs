@@ -174,7 +174,7 @@ fn a_stale_folder_does_not_cost_a_snapshot_that_was_made_elsewhere() {
     leave_waiting(&world);
     move_remote(&world, "away.git", "up.git");
     let stale = std::mem::replace(&mut world.root, world.work.join("ws2"));
-    world.ok(&["workspace", "init", "p"]);
+    world.ok(&["workspace", "init", "p", "--take-over"]);
     assert_eq!(work(&world), "mine");
     world.ok(&["workspace", "suspend", "p"]);
     let fresh = std::mem::replace(&mut world.root, stale);
@@ -320,4 +320,49 @@ fn dispose_names_the_snapshots_that_go() {
     world.ok(&["workspace", "suspend", "p"]);
     let report = world.ok(&["workspace", "dispose", "p"]);
     assert_eq!(report["disposed"][0], "one", "{report}");
+}
+
+#[test]
+fn a_workspace_is_in_one_root_at_a_time() {
+    let mut world = World::new();
+    let (_remote, url) = world.remote("up.git", "main", &[("a", "a\n")]);
+    world.ok(&["workspace", "init", "p"]);
+    let name = world.create_git("p", &url, &["--label", "repo"]);
+    world.repo("p", &name).write("new", "new\n");
+    world.move_away("p");
+    // The shell still names the root that it was in before.
+    world.root = world.work.join("ws");
+    let temp = ["rootdir", "create", "p", "--type", "temp", "--creator", "c"];
+    for args in [
+        &["workspace", "init", "p"][..],
+        &["workspace", "suspend", "p"],
+        &["workspace", "recover", "p"],
+        &["workspace", "dispose", "p"],
+        &["rootdir", "list", "p"],
+        &temp,
+    ] {
+        let error = world.fails(args, "WorkspaceElsewhere");
+        assert!(
+            error["message"].as_str().unwrap().contains("/ws2"),
+            "{error}"
+        );
+    }
+    assert!(!world.root.join("p").exists());
+    world.root = world.work.join("ws2");
+    assert!(world.dir("p", &name).join("new").exists());
+    world.ok(&["workspace", "suspend", "p"]);
+    world.ok(&["workspace", "init", "p"]);
+    assert!(world.dir("p", &name).join("new").exists());
+    // That Pod is gone for good: what it held and did not save is given up.
+    world.root = world.work.join("ws3");
+    world.ok(&["workspace", "init", "p", "--take-over"]);
+    assert_eq!(
+        world.ok(&["rootdir", "list", "p"])["items"]
+            .as_array()
+            .map(Vec::len),
+        Some(0)
+    );
+    world.root = world.work.join("ws2");
+    world.fails(&["workspace", "suspend", "p"], "WorkspaceElsewhere");
+    assert!(world.dir("p", &name).join("new").exists());
 }

@@ -82,6 +82,9 @@ pub struct WorkspaceRecord {
     /// under it, or an older one, is garbage.
     #[serde(default)]
     pub committed: u64,
+    /// Workspace root that holds the folder, while there is one; escaped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
     /// Suspend generations that were rolled back: a folder that says it was being suspended under
     /// one of them was never saved, however late it is found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -128,7 +128,13 @@ pub(crate) struct Page {
 pub(crate) enum Workspace {
     /// Make the Workspace, or bring it back when it was suspended or interrupted
     #[command(after_help = "Example:\n  warren workspace init shop")]
-    Init(Project),
+    Init {
+        #[command(flatten)]
+        project: Project,
+        /// Start here although the Workspace is in another workspace root, which is gone for good
+        #[arg(long)]
+        take_over: bool,
+    },
     /// Show one Workspace
     #[command(after_help = "Example:\n  warren workspace get shop --output json")]
     Get(Project),

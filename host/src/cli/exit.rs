@@ -81,6 +81,7 @@ const CODES: [(u8, &[&str]); 10] = [
             "StoreConflict",
             "WorkspaceBusy",
             "WorkspaceConflict",
+            "WorkspaceElsewhere",
             "WorkspaceDisposed",
             "WorkspaceNotRunning",
         ],

@@ -136,6 +136,7 @@ fn every_section_is_read() {
         r#"
         [workspace]
         root = "/w"
+        layout = "tenant"
         soft-limit-percent = 70
         hard-limit-percent = 70
         [state]
@@ -185,7 +186,7 @@ fn every_section_is_read() {
     let grants = &config.plugin_grants["mine"];
     assert_eq!(grants.git.as_ref().map(|git| git.value), Some(true));
     let entries = config.entries();
-    assert_eq!(entries.len(), 22);
+    assert_eq!(entries.len(), 23);
     assert!(
         entries
             .iter()

@@ -90,6 +90,7 @@ impl Service {
         };
         let mut next = record.clone();
         next.status = WorkspaceStatus::Disposed;
+        self.stamp(&mut next);
         next.suspend = None;
         next.generation += 1;
         self.inner.store.change(Some(record), &next, change).await?;

@@ -216,13 +216,55 @@ impl Service {
             Ok(Some(record)) if record.status == WorkspaceStatus::Disposed => {
                 Error::WorkspaceDisposed(key.to_string())
             }
-            Ok(Some(record)) => Error::WorkspaceNotRunning {
-                project: key.to_string(),
-                status: record.status,
+            Ok(Some(record)) => match self.elsewhere(&record) {
+                Some(error) => error,
+                None => Error::WorkspaceNotRunning {
+                    project: key.to_string(),
+                    status: record.status,
+                },
             },
             Ok(None) => Error::WorkspaceNotFound(key.to_string()),
             Err(error) => error.into(),
         }
+    }
+
+    /// Notes in a record that the folder is in this workspace root, or that there is none.
+    fn stamp(&self, record: &mut WorkspaceRecord) {
+        record.root = match record.status {
+            WorkspaceStatus::Init | WorkspaceStatus::Disposed => None,
+            WorkspaceStatus::Running
+            | WorkspaceStatus::Suspending
+            | WorkspaceStatus::Recovering => Some(self.root_name()),
+        };
+    }
+
+    fn root_name(&self) -> String {
+        use std::os::unix::ffi::OsStrExt;
+        warren_disk::text::escape(self.inner.root_path.as_os_str().as_bytes())
+    }
+
+    /// Why nothing may be done here: the folder is in another workspace root.
+    fn elsewhere(&self, record: &WorkspaceRecord) -> Option<Error> {
+        let root = record.root.as_ref()?;
+        (*root != self.root_name()).then(|| Error::WorkspaceElsewhere {
+            project: format!("{}/{}", record.tenant, record.project_id),
+            root: root.clone(),
+        })
+    }
+
+    /// Makes this workspace root the one that holds the Workspace, because the other one is gone
+    /// for good: what was there and is not saved is lost. [`Service::init`] then brings it up here.
+    pub async fn take_over(&self, key: &ProjectKey) -> Result<(), Error> {
+        let _lock = self.inner.locks.exclusive(key).await?;
+        let Some(record) = self.inner.store.workspace(key).await? else {
+            return Ok(());
+        };
+        if let Some(error) = self.elsewhere(&record) {
+            tracing::warn!(error = %error, "taken over from a workspace root that is given up");
+            // Any flip stamps the record with this root.
+            self.flip(&record, |_| {}).await?;
+        }
+        Ok(())
     }
 
     /// Flips a record's status, as compare-and-set, and returns the new record.
@@ -233,6 +275,7 @@ impl Service {
     ) -> Result<WorkspaceRecord, StoreError> {
         let mut next = record.clone();
         change(&mut next);
+        self.stamp(&mut next);
         next.generation = record.generation + 1;
         self.inner.store.put_workspace(Some(record), &next).await?;
         tracing::info!(
@@ -260,6 +303,7 @@ fn fresh_record(key: &ProjectKey, status: WorkspaceStatus) -> WorkspaceRecord {
         generation: 1,
         suspend: None,
         committed: 0,
+        root: None,
         rolled_back: Vec::new(),
         created_at: Timestamp::now(),
         extra: serde_json::Map::new(),

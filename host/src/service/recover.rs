@@ -91,6 +91,7 @@ impl Service {
         }
         let mut next = record.clone();
         next.status = WorkspaceStatus::Running;
+        self.stamp(&mut next);
         next.generation += 1;
         next.suspend = generation.map(|generation| SuspendStatus {
             generation,

@@ -27,6 +27,12 @@ impl Service {
     /// See the module.
     pub(super) async fn settle(&self, key: &ProjectKey, lock: &Held) -> Result<Settled, Error> {
         let record = self.inner.store.workspace(key).await?;
+        if let Some(record) = &record
+            && let Some(error) = self.elsewhere(record)
+        {
+            self.clear_garbage(key, record).await?;
+            return Err(error);
+        }
         let Some(folder) = self.folder(key)?.map(|folder| folder.under(lock)) else {
             let record = match record {
                 Some(record) => Some(self.settle_record(key, record).await?),
@@ -80,6 +86,18 @@ impl Service {
         })
     }
 
+    /// Of a Workspace that is in another workspace root, only what a committed suspend left here
+    /// may go.
+    async fn clear_garbage(&self, key: &ProjectKey, record: &WorkspaceRecord) -> Result<(), Error> {
+        if let Some(folder) = self.folder(key)?
+            && let Some(file) = folder.workspace_file()?
+            && is_garbage(record, &file)
+        {
+            self.finish_delete(key, record, folder).await?;
+        }
+        Ok(())
+    }
+
     /// `workspace.json`; a damaged one is set aside when the store knows the Workspace.
     fn settle_file(
         &self,
@@ -131,7 +149,8 @@ impl Service {
                 folder: Some(folder),
             });
         }
-        let record = fresh_record(key, WorkspaceStatus::Running);
+        let mut record = fresh_record(key, WorkspaceStatus::Running);
+        self.stamp(&mut record);
         self.inner.store.put_workspace(None, &record).await?;
         self.settle_bare(key, record, folder).await
     }
@@ -144,6 +163,7 @@ impl Service {
     ) -> Result<WorkspaceRecord, Error> {
         let mut record = fresh_record(key, WorkspaceStatus::Running);
         record.created_at = file.created_at;
+        self.stamp(&mut record);
         self.inner.store.put_workspace(None, &record).await?;
         tracing::warn!(tenant = %key.tenant, project = %key.project, "took over a workspace that the store did not know");
         Ok(record)

@@ -215,6 +215,7 @@ impl Service {
             }));
         let mut next = pending.clone();
         next.status = WorkspaceStatus::Init;
+        self.stamp(&mut next);
         next.generation = pending.generation + 1;
         next.committed = generation;
         next.suspend = Some(SuspendStatus {

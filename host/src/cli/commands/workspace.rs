@@ -12,7 +12,13 @@ use super::key;
 
 pub(super) async fn run(service: &Service, command: &Workspace) -> Result<Reply, CliError> {
     match command {
-        Workspace::Init(project) => brought_up(&service.init(&key(project)?).await?),
+        Workspace::Init { project, take_over } => {
+            let key = key(project)?;
+            if *take_over {
+                service.take_over(&key).await?;
+            }
+            brought_up(&service.init(&key).await?)
+        }
         Workspace::Recover(project) => brought_up(&service.recover_all(&key(project)?).await?),
         Workspace::Get(project) => {
             let view = service.get(&key(project)?).await?;
