@@ -251,6 +251,9 @@ impl PluginError {
     /// What can be done about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::InvalidMetadata { .. } => {
+                "docs/cli.md lists the metadata of each handler; `--repo` gives `repoUrl`, `--branch` gives `branch`".into()
+            }
             Self::SuspendNotConfigured(_) => {
                 "give the rootdir a remote (`repoUrl`), or dispose it before suspend".into()
             }
@@ -301,7 +304,10 @@ impl GitFailure {
 
     fn hint(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Denied(_) => "see `[git] allow` and `[credentials]` in the configuration",
+            Self::Denied(_) => {
+                "list the remote in `[git] allow`, or the credential under `[credentials]`; docs/cli.md has the patterns"
+            }
+            Self::Missing(_) => "look at what the remote has; nothing was changed",
             Self::OperationInProgress(_) => "finish or abort it, then try again",
             Self::NestedRepository(_) => "move or remove the inner repositories, then try again",
             Self::Locked(_) => {
@@ -314,7 +320,8 @@ impl GitFailure {
             Self::HostKeyChanged(_) => {
                 "somebody may be listening in; ask the server's operator before you replace the key"
             }
-            Self::Unreachable(_) | Self::Timeout(_) => "nothing was changed; try again later",
+            Self::Unreachable(_) => "nothing was changed; check the URL, or try again later",
+            Self::Timeout(_) => "nothing was changed; try again later",
             Self::Rejected { .. } => {
                 "nothing was changed; a hook or a rule of the remote refuses this ref"
             }

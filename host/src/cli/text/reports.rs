@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use indicatif::HumanBytes;
 use warren::ProjectKey;
 use warren::service::{
-    DisposeReport, InitReport, QuotaReport, SuspendReport, SuspendedRoot, WorkspaceView,
+    DisposeReport, InitReport, LostRoot, QuotaReport, SuspendReport, SuspendedRoot, WorkspaceView,
 };
 use warren::store::Page;
 use warren_model::{Loss, LossKind};
@@ -141,6 +141,18 @@ fn lost(loss: &Loss) -> String {
     }
 }
 
+/// What disposing of one RootDir would cost.
+fn would_go(lost: &LostRoot) -> String {
+    let files = count(usize::try_from(lost.files).unwrap_or(usize::MAX), "file");
+    let bytes = HumanBytes(lost.bytes);
+    if lost.saved {
+        return format!("{files} would go, {bytes}; a remote has all that suspend would save");
+    }
+    let reason = lost.reason.as_deref().map(safe);
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("{files} would be lost, {bytes}{reason}")
+}
+
 pub(crate) fn disposed(key: &ProjectKey, report: &DisposeReport) -> String {
     let project = safe(&key.to_string());
     let mut out = match report.dry_run {
@@ -154,14 +166,7 @@ pub(crate) fn disposed(key: &ProjectKey, report: &DisposeReport) -> String {
         let lost = report.lost.iter().find(|lost| lost.dir_name == *name);
         let name = safe(name.as_str());
         let _ = match (report.dry_run, lost) {
-            (true, Some(lost)) => {
-                let files = count(usize::try_from(lost.files).unwrap_or(usize::MAX), "file");
-                writeln!(
-                    out,
-                    "  {name}: {files} would be lost, {}",
-                    HumanBytes(lost.bytes)
-                )
-            }
+            (true, Some(lost)) => writeln!(out, "  {name}: {}", would_go(lost)),
             (true, None) => writeln!(out, "  {name} would go; nothing in it would be lost"),
             (false, _) => writeln!(out, "  {name} is gone"),
         };
