@@ -38,8 +38,11 @@ impl Service {
                 record
             }
             Some(record) if record.status == WorkspaceStatus::Disposed => {
-                self.flip(&record, |next| next.status = WorkspaceStatus::Init)
-                    .await?
+                self.flip(&record, |next| {
+                    next.status = WorkspaceStatus::Init;
+                    next.created_at = jiff::Timestamp::now();
+                })
+                .await?
             }
             Some(record) => record,
         };

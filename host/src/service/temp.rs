@@ -97,8 +97,14 @@ impl Service {
         let folder = self.running(key).await?;
         super::roots::ready(&folder, &root.dir_name)?;
         let name = format!("{prefix}{}{suffix}", uuid::Uuid::new_v4().simple());
-        let dir = folder.root(&root.dir_name)?;
-        make(&dir, &name).map_err(Error::io("make a temp entry"))?;
+        let made = folder
+            .root(&root.dir_name)
+            .and_then(|dir| make(&dir, &name).map_err(Error::io("make a temp entry")));
+        if made.is_err() {
+            // Disposed of meanwhile: that is what is wrong, not what it did to the files.
+            super::roots::ready(&folder, &root.dir_name)?;
+        }
+        made?;
         Ok(TempEntry {
             path: folder.path().join(root.dir_name.as_str()).join(&name),
             dir_name: root.dir_name,
