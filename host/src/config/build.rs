@@ -1,6 +1,6 @@
 //! From settings to a running host: the one place that puts its parts together.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use warren_disk::space::Limits;
 use warren_mirror::{MirrorError, Mirrors, MirrorsSpec, UrlPolicy};
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::plugin::{
     LoadFailure, PluginError, PoolSize, Runtime, RuntimeConfig, Services, Sources,
 };
-use crate::service::{Service, ServiceConfig};
+use crate::service::{Service, ServiceConfig, directories};
 
 /// Longest time to connect to a remote, in milliseconds.
 const CONNECT_TIMEOUT_MS_MAX: u64 = 10_000;
@@ -76,7 +76,7 @@ impl Config {
     /// When a setting or a directory cannot be used. A plugin that does not load is no error; it is
     /// left out and reported.
     pub async fn open(&self) -> Result<Opened, OpenError> {
-        let state = self.state()?;
+        let (_, state) = directories(&self.workspace_root.value, &self.state_dir.value)?;
         let sources = self.sources()?;
         let services = self.services(&state)?;
         let (runtime, failures) = Runtime::start(RuntimeConfig {
@@ -100,30 +100,6 @@ impl Config {
             service: Service::open(&config, runtime)?,
             failures,
         })
-    }
-
-    /// Makes the state directory, unless it lies in the managed region; its real path.
-    fn state(&self) -> Result<PathBuf, Error> {
-        let (root, state) = (&self.workspace_root.value, &self.state_dir.value);
-        let apart = |root: &Path, state: &Path| {
-            if state.starts_with(root) {
-                return Err(Error::PersistenceOverlap {
-                    state: state.display().to_string(),
-                    root: root.display().to_string(),
-                });
-            }
-            Ok(())
-        };
-        apart(root, state)?;
-        make_private(state).map_err(Error::io(format!("make `{}`", state.display())))?;
-        let real = state
-            .canonicalize()
-            .map_err(Error::io(format!("resolve `{}`", state.display())))?;
-        // A root that does not exist yet is in nobody's way.
-        if let Ok(root) = root.canonicalize() {
-            apart(&root, &real)?;
-        }
-        Ok(real)
     }
 
     fn sources(&self) -> Result<Sources, OpenError> {
@@ -209,13 +185,4 @@ impl Config {
             }
         }
     }
-}
-
-/// Makes a directory that only we can read.
-fn make_private(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
 }

@@ -310,8 +310,9 @@ fn fresh_record(key: &ProjectKey, status: WorkspaceStatus) -> WorkspaceRecord {
     }
 }
 
-/// Makes both directories and refuses when one lies in the other.
-fn directories(root: &Path, state: &Path) -> Result<(PathBuf, PathBuf), Error> {
+/// Makes both directories; refuses, before anything is made, when the state would lie in the managed
+/// region.
+pub(crate) fn directories(root: &Path, state: &Path) -> Result<(PathBuf, PathBuf), Error> {
     // Judged before anything is made, then again on what the links turned out to be. A state
     // directory above the workspace root, or beside it, harms nobody.
     let overlap = |root: &Path, state: &Path| state.starts_with(root);
