@@ -278,18 +278,9 @@ fn credentials_that_are_wanted_are_not_asked_for() {
     let (_remote, url) = world.remote("private/up.git", "main", FILES);
     world.http.require("/private", "u", "SECRETTOKEN");
     world.ok(&["workspace", "init", "p"]);
-    world.fails(
-        &[
-            "rootdir",
-            "create",
-            "p",
-            "--creator",
-            "c",
-            "--type",
-            "git",
-            "--repo",
-            &url,
-        ],
+    world.create_fails(
+        "p",
+        &["--type", "git", "--repo", &url],
         "GitAuthenticationFailed",
     );
     assert_eq!(

@@ -212,19 +212,9 @@ fn branches_that_are_options_are_refused() {
         "a\nb",
     ] {
         let branch = format!("--branch={branch}");
-        world.fails(
-            &[
-                "rootdir",
-                "create",
-                "p",
-                "--creator",
-                "c",
-                "--type",
-                "git",
-                "--repo",
-                &url,
-                &branch,
-            ],
+        world.create_fails(
+            "p",
+            &["--type", "git", "--repo", &url, &branch],
             "GitInvalidArgument",
         );
     }

@@ -152,6 +152,12 @@ impl World {
         self.ok(&all)["dirName"].as_str().unwrap().to_owned()
     }
 
+    /// A create that must fail with a code; its error.
+    pub(crate) fn create_fails(&self, project: &str, args: &[&str], code: &str) -> Value {
+        let all = [&["rootdir", "create", project, "--creator", "c"], args].concat();
+        self.fails(&all, code)
+    }
+
     /// Makes a git RootDir; its dirName.
     pub(crate) fn create_git(&self, project: &str, url: &str, args: &[&str]) -> String {
         self.create(project, &[&["--type", "git", "--repo", url], args].concat())

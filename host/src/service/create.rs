@@ -4,10 +4,11 @@ use std::io;
 
 use jiff::Timestamp;
 use warren_disk::atomic::Durable;
-use warren_model::{CreatorId, Descriptor, DirName, HandlerRef, HandlerType, Metadata, RootState};
+use warren_model::{CreatorId, Descriptor, DirName, HandlerType, Metadata, RootState};
 
 use super::Service;
 use super::folder::Folder;
+use super::handlers::handler_ref;
 use crate::error::{Error, Step};
 use crate::store::ProjectKey;
 
@@ -100,10 +101,7 @@ impl Service {
             session_id: spec.session,
             metadata: spec.metadata,
             state: RootState::Initializing,
-            handler: Some(HandlerRef {
-                digest: plugin.inspection().digest.clone(),
-                version: plugin.description().version.clone(),
-            }),
+            handler: Some(handler_ref(&plugin)),
             recovered_generation: None,
             extra: serde_json::Map::new(),
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use warren_model::{Descriptor, HandlerType, Metadata};
+use warren_model::{Descriptor, HandlerRef, HandlerType, Metadata};
 
 use super::folder::Folder;
 use super::{Progress, Service};
@@ -137,5 +137,13 @@ fn handler_error(descriptor: &Descriptor, step: Step, source: PluginError) -> Er
         step,
         dir_name: descriptor.dir_name.clone(),
         source: Box::new(source),
+    }
+}
+
+/// What a Descriptor says of the component that filled its RootDir.
+pub(super) fn handler_ref(plugin: &Plugin) -> HandlerRef {
+    HandlerRef {
+        digest: plugin.inspection().digest.clone(),
+        version: plugin.description().version.clone(),
     }
 }

@@ -3,11 +3,12 @@
 use futures_util::{StreamExt, stream};
 use warren_disk::atomic::Durable;
 use warren_model::{
-    Descriptor, DirName, HandlerRef, RootState, Snapshot, SuspendState, SuspendStatus,
-    WorkspaceRecord, WorkspaceStatus,
+    Descriptor, DirName, RootState, Snapshot, SuspendState, SuspendStatus, WorkspaceRecord,
+    WorkspaceStatus,
 };
 
 use super::folder::Folder;
+use super::handlers::handler_ref;
 use super::locks::Held;
 use super::{InitReport, PARALLEL, RootFailure, Service};
 use crate::error::{Error, Step, chain};
@@ -160,10 +161,7 @@ impl Service {
         let ready = Descriptor {
             metadata,
             state: RootState::Ready,
-            handler: Some(HandlerRef {
-                digest: plugin.inspection().digest.clone(),
-                version: plugin.description().version.clone(),
-            }),
+            handler: Some(handler_ref(&plugin)),
             recovered_generation: Some(generation),
             ..placeholder
         };

@@ -30,7 +30,7 @@ impl Service {
         if let Some(record) = &record
             && let Some(error) = self.elsewhere(record)
         {
-            self.clear_garbage(key, record).await?;
+            self.clear_garbage(key, record, lock).await?;
             return Err(error);
         }
         let Some(folder) = self.folder(key)?.map(|folder| folder.under(lock)) else {
@@ -88,8 +88,13 @@ impl Service {
 
     /// Of a Workspace that is in another workspace root, only what a committed suspend left here
     /// may go.
-    async fn clear_garbage(&self, key: &ProjectKey, record: &WorkspaceRecord) -> Result<(), Error> {
-        if let Some(folder) = self.folder(key)?
+    async fn clear_garbage(
+        &self,
+        key: &ProjectKey,
+        record: &WorkspaceRecord,
+        lock: &Held,
+    ) -> Result<(), Error> {
+        if let Some(folder) = self.folder(key)?.map(|folder| folder.under(lock))
             && let Some(file) = folder.workspace_file()?
             && is_garbage(record, &file)
         {
