@@ -4,28 +4,23 @@
 //! the host's own: each carries an HMAC under a key that only the host's user can read, checked on
 //! the very bytes that are then loaded.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, Permissions};
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
-use warren_disk::Dir;
 use warren_disk::atomic::{self, Durable};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::inspect::hex;
+use crate::seal::{MAC_BYTES, Seal, open_plain};
 
 /// Changes when the layout of an entry does.
 const FORMAT: &str = "warren compiled component 1";
-
-const KEY: &str = "cache.key";
-const KEY_BYTES: usize = 32;
-const MAC_BYTES: usize = 32;
 
 /// Most bytes of an entry; native code is a few times the size of its component.
 const ENTRY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
@@ -44,15 +39,15 @@ pub(crate) struct Entry {
 /// The cache in one directory.
 pub(crate) struct Cache {
     dir: PathBuf,
-    key: [u8; KEY_BYTES],
+    seal: Seal,
 }
 
 impl Cache {
-    /// Opens the cache in `<state_dir>/cache`; makes it and its key when they are missing.
+    /// Opens the cache in `<state_dir>/cache`; makes it when it is missing.
     ///
     /// # Errors
     ///
-    /// Fails when the directory or the key cannot be made or read.
+    /// Fails when the directory or the host's key cannot be made or read.
     pub(crate) fn open(state_dir: &Path) -> io::Result<Self> {
         let dir = state_dir.join("cache");
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
@@ -70,8 +65,8 @@ impl Cache {
         for dir in [&state, &warren_disk::open_root(&dir)?] {
             atomic::sweep(dir, LEFTOVER_AGE)?;
         }
-        let key = key(&state, state_dir)?;
-        Ok(Self { dir, key })
+        let seal = Seal::open(state_dir)?;
+        Ok(Self { dir, seal })
     }
 
     /// Loads an entry; none when there is none that can be trusted.
@@ -124,7 +119,7 @@ impl Cache {
         let mut payload = length.to_le_bytes().to_vec();
         payload.extend(&entry.description);
         payload.extend(code);
-        let mut bytes = self.mac(&name, &payload).finalize().into_bytes().to_vec();
+        let mut bytes = self.seal.mac(FORMAT, &name, &payload).to_vec();
         bytes.append(&mut payload);
         atomic::write(
             &warren_disk::open_root(&self.dir)?,
@@ -137,19 +132,10 @@ impl Cache {
     /// The payload of an entry whose MAC is valid for this name.
     fn verify<'a>(&self, name: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let (mac, payload) = bytes.split_at_checked(MAC_BYTES)?;
-        self.mac(name, payload).verify_slice(mac).ok()?;
-        Some(payload)
-    }
-
-    /// Binds the payload to its name, so that an entry cannot be moved to another component.
-    fn mac(&self, name: &str, payload: &[u8]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key)
-            .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
-        for part in [FORMAT.as_bytes(), name.as_bytes(), payload] {
-            mac.update(&(part.len() as u64).to_le_bytes());
-            mac.update(part);
-        }
-        mac
+        // Bound to its name, so that an entry cannot be moved to another component.
+        self.seal
+            .verify(FORMAT, name, payload, mac)
+            .then_some(payload)
     }
 }
 
@@ -187,67 +173,11 @@ impl Hasher for Sha256Hasher {
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let file = open(path)?;
+    let file = open_plain(path)?;
     let length = file.metadata()?.len();
     if length > ENTRY_BYTES_MAX {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     file.take(ENTRY_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Opens a regular file without following a link or waiting for a FIFO.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = libc_flags();
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::other("it is not a regular file"))
-    }
-}
-
-fn libc_flags() -> i32 {
-    use rustix::fs::OFlags;
-    (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()
-}
-
-/// Reads the key, or makes one. A key that others could read or write is replaced: the entries
-/// made with it are compiled again.
-fn key(state: &Dir, state_dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
-    let path = state_dir.join(KEY);
-    match read_key(&path)? {
-        Some(key) => return Ok(key),
-        None => match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        },
-    }
-    let mut key = [0; KEY_BYTES];
-    getrandom::fill(&mut key).map_err(io::Error::other)?;
-    match atomic::create_new(state, KEY, &key, Durable::Yes) {
-        Ok(()) => Ok(key),
-        // Another process was first: its key counts.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            read_key(&path)?.ok_or_else(|| io::Error::other("the cache key is unusable"))
-        }
-        Err(error) => Err(error),
-    }
-}
-
-fn read_key(path: &Path) -> io::Result<Option<[u8; KEY_BYTES]>> {
-    let mut file = match open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let found = file.metadata()?;
-    let own = found.uid() == rustix::process::geteuid().as_raw();
-    if !own || found.mode() & 0o077 != 0 || found.len() != KEY_BYTES as u64 {
-        tracing::warn!("the key of the component cache could be known to others; replacing it");
-        return Ok(None);
-    }
-    let mut key = [0; KEY_BYTES];
-    file.read_exact(&mut key)?;
-    Ok(Some(key))
 }

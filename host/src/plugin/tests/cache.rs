@@ -52,7 +52,7 @@ fn an_entry_comes_back_and_others_cannot_read_it() {
     assert!(kept.load("two").is_none());
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&kept.state.path().join("cache")), 0o700);
-    assert_eq!(mode(&kept.state.path().join("cache.key")), 0o600);
+    assert_eq!(mode(&kept.state.path().join("host.key")), 0o600);
     assert_eq!(mode(&kept.entry()), 0o600);
 }
 
@@ -92,7 +92,7 @@ fn an_entry_cannot_be_moved_or_linked() {
 #[test]
 fn another_key_or_a_key_that_others_could_read_makes_entries_void() {
     let kept = Kept::new();
-    let key = kept.state.path().join("cache.key");
+    let key = kept.state.path().join("host.key");
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
     assert!(kept.load("one").is_none());
     assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o600);
