@@ -3,7 +3,6 @@
 //! The only crate that sees a credential, and the only one that git reaches the network through.
 //! Everything goes by a mirror of ours; a RootDir is forked from it and pushed through it.
 
-mod address;
 mod credentials;
 mod error;
 mod known_hosts;

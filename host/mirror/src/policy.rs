@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use globset::{GlobBuilder, GlobMatcher};
 use url::Host;
+use warren_model::is_public;
 
 use crate::MirrorError;
-use crate::address::is_public;
 use crate::remote_url::{RemoteUrl, Scheme, parse_host};
 
 /// What an operator allows when nothing is said.

@@ -1,14 +1,30 @@
-//! Which addresses belong to the public internet.
+//! Which addresses belong to the public internet, and which are never meant by a name.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Whether an address is reachable by anyone, so that talking to it gives no reach that a stranger
 /// lacks. Loopback, private, link-local (with the metadata services), shared, reserved and
 /// multicast addresses are not, in whatever form IPv6 wraps them.
-pub(crate) fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+/// Whether an address is only of the link it is on, where metadata services are, in whatever form
+/// IPv6 wraps it.
+pub fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => match embedded_v4(address) {
+            Some(inner) => inner.is_link_local(),
+            // The unique local address is one of the metadata services.
+            None => {
+                address.is_unicast_link_local()
+                    || address == Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)
+            }
+        },
     }
 }
 
