@@ -6,6 +6,7 @@
 
 pub mod atomic;
 pub mod beneath;
+pub mod budget;
 pub mod copy;
 mod descent;
 pub mod digest;

@@ -103,6 +103,10 @@ pub struct Limits {
     pub handles: usize,
     /// Bytes of one request for random data.
     pub random_bytes: u64,
+    /// Allocated bytes of the RootDir, whoever wrote them; none: only the disk ends it.
+    pub disk_bytes: Option<u64>,
+    /// Files and directories of the RootDir; none: only the disk ends it.
+    pub inodes: Option<u64>,
 }
 
 impl Default for Limits {
@@ -119,6 +123,8 @@ impl Default for Limits {
             hostcall_bytes: 4 * 1024 * 1024,
             handles: 1024,
             random_bytes: 64 * 1024,
+            disk_bytes: None,
+            inodes: None,
         }
     }
 }
