@@ -286,7 +286,7 @@ impl Error {
                 "put the folder back, or dispose of the RootDir with `--force`"
             }
             Self::Damaged { .. } => {
-                "the content is untouched: mend the file, or dispose of it with `--force`"
+                "the content is untouched: mend the file and run `warren workspace reseal`, or dispose of it with `--force`"
             }
             Self::OrphanedContent(_) => "move it into a RootDir, or away",
             Self::WorkspaceQuotaExceeded { .. } => {

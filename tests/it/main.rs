@@ -16,6 +16,7 @@ mod names;
 mod odd_states;
 mod plugins;
 mod python;
+mod sealed;
 mod ssh;
 mod stress;
 mod world;

@@ -89,6 +89,10 @@ pub struct WorkspaceRecord {
     /// one of them was never saved, however late it is found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rolled_back: Vec<u64>,
+    /// Whether the files in the folder must carry the host's seal: false for a Workspace of a host
+    /// that wrote none, until the next init.
+    #[serde(default)]
+    pub sealed: bool,
     /// When the Workspace was made.
     pub created_at: Timestamp,
     /// Fields that this version does not know.

@@ -159,6 +159,12 @@ pub(crate) enum Workspace {
     /// Bring back what suspend saved; RootDirs that fail keep their Snapshot
     #[command(after_help = "Example:\n  warren workspace recover shop")]
     Recover(Project),
+    /// Accept the Descriptors as they stand, after you have looked at what somebody else wrote
+    ///
+    /// The host refuses a Descriptor or workspace.json without its own seal. This names those that
+    /// lack it and seals them.
+    #[command(after_help = "Example:\n  warren workspace reseal shop")]
+    Reseal(Project),
     /// Delete the Workspace with all its content, for good
     #[command(after_help = "Example:\n  warren workspace dispose shop --dry-run")]
     Dispose {

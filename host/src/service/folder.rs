@@ -15,7 +15,9 @@ use warren_model::{
 
 use super::listing::Listing;
 use super::locks::Held;
+use super::sealed;
 use crate::error::Error;
+use crate::seal::Seal;
 use crate::store::ProjectKey;
 
 /// The file of the Workspace itself.
@@ -27,6 +29,12 @@ const DAMAGED_PREFIX: &str = ".workspace.json.damaged-";
 /// Largest Descriptor that is read: metadata and labels are far below.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
+/// What the host's seal says that these files are.
+const PURPOSE: &str = "warren document 1";
+
+/// What is said of a file that somebody else wrote.
+const NOT_OURS: &str = "it was not written by this host: its seal is missing or wrong";
+
 /// A Project's folder, open.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
@@ -35,6 +43,7 @@ pub(super) struct Folder {
     parent: Arc<Dir>,
     dir: Arc<Dir>,
     path: PathBuf,
+    seal: Seal,
     _held: Option<Held>,
 }
 
@@ -44,6 +53,7 @@ impl Folder {
         parent: &Arc<Dir>,
         parent_path: &Path,
         key: &ProjectKey,
+        seal: &Seal,
     ) -> Result<Option<Self>, Error> {
         let name = project_folder(&key.project);
         match beneath::open_dir(parent, Path::new(&name)) {
@@ -53,6 +63,7 @@ impl Folder {
                 name,
                 parent: parent.clone(),
                 dir: dir.into(),
+                seal: seal.clone(),
                 _held: None,
             })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -67,6 +78,7 @@ impl Folder {
         parent: &Arc<Dir>,
         parent_path: &Path,
         key: &ProjectKey,
+        seal: &Seal,
     ) -> Result<Self, Error> {
         match parent.create_dir(project_folder(&key.project)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -76,7 +88,7 @@ impl Folder {
             }
             _ => {}
         }
-        Self::open(parent, parent_path, key)?
+        Self::open(parent, parent_path, key, seal)?
             .ok_or_else(|| Error::WorkspaceNotFound(key.to_string()))
     }
 
@@ -115,15 +127,24 @@ impl Folder {
         let Some(bytes) = self.read(WORKSPACE_FILE)? else {
             return Ok(None);
         };
+        let found = sealed::read(&self.seal, PURPOSE, WORKSPACE_FILE, &bytes);
         let file: WorkspaceFile =
-            parse(&bytes).map_err(|reason| self.damaged(WORKSPACE_FILE, reason))?;
-        if file.tenant != self.key.tenant || file.project_id != self.key.project {
+            parse(&found.json).map_err(|reason| self.damaged(WORKSPACE_FILE, reason))?;
+        // Whoever wrote it: a folder that names another owner is not for this one.
+        if !self.owns(&file) {
             return Err(Error::WorkspaceConflict {
                 project: self.key.to_string(),
                 owner: format!("{}/{}", file.tenant, file.project_id),
             });
         }
+        if !found.ours {
+            return Err(self.damaged(WORKSPACE_FILE, NOT_OURS));
+        }
         Ok(Some(file))
+    }
+
+    fn owns(&self, file: &WorkspaceFile) -> bool {
+        file.tenant == self.key.tenant && file.project_id == self.key.project
     }
 
     /// Writes `workspace.json` with a status, keeping what else it says.
@@ -145,7 +166,7 @@ impl Folder {
         };
         file.status = status;
         file.generation = generation;
-        let bytes = pretty(&file);
+        let bytes = self.sealed(WORKSPACE_FILE, &file);
         atomic::write(&self.dir, WORKSPACE_FILE, &bytes, Durable::Yes)
             .or_else(|error| match error.kind() {
                 // Suspend and dispose make room: a full disk must not stop them.
@@ -159,7 +180,8 @@ impl Folder {
 
     /// Two tenants may claim one folder at once: the first to write the file has it.
     fn first_workspace_file(&self, file: WorkspaceFile) -> Result<(), Error> {
-        match atomic::create_new(&self.dir, WORKSPACE_FILE, &pretty(&file), Durable::Yes) {
+        let bytes = self.sealed(WORKSPACE_FILE, &file);
+        match atomic::create_new(&self.dir, WORKSPACE_FILE, &bytes, Durable::Yes) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.workspace_file().map(drop)
             }
@@ -201,7 +223,17 @@ impl Folder {
         dir_name: &DirName,
         bytes: &[u8],
     ) -> Result<Descriptor, String> {
-        let descriptor: Descriptor = parse(bytes)?;
+        let found = sealed::read(&self.seal, PURPOSE, &dir_name.descriptor_file(), bytes);
+        if !found.ours {
+            return Err(NOT_OURS.to_owned());
+        }
+        let descriptor: Descriptor = parse(&found.json)?;
+        self.check_owner(dir_name, &descriptor)?;
+        Ok(descriptor)
+    }
+
+    /// A Descriptor is of the RootDir and the Project that its place says.
+    fn check_owner(&self, dir_name: &DirName, descriptor: &Descriptor) -> Result<(), String> {
         if descriptor.dir_name != *dir_name {
             return Err(format!("it is about `{}`", descriptor.dir_name));
         }
@@ -211,19 +243,24 @@ impl Folder {
                 descriptor.tenant, descriptor.project_id
             ));
         }
-        Ok(descriptor)
+        Ok(())
     }
 
     /// Writes a Descriptor if there is none of its name: the claim on the name.
     pub(super) fn claim(&self, descriptor: &Descriptor) -> io::Result<()> {
         let file = descriptor.dir_name.descriptor_file();
-        atomic::create_new(&self.dir, &file, &pretty(descriptor), Durable::No)
+        atomic::create_new(
+            &self.dir,
+            &file,
+            &self.sealed(&file, descriptor),
+            Durable::No,
+        )
     }
 
     /// Writes a Descriptor.
     pub(super) fn put(&self, descriptor: &Descriptor, durable: Durable) -> Result<(), Error> {
         let file = descriptor.dir_name.descriptor_file();
-        atomic::write(&self.dir, &file, &pretty(descriptor), durable)
+        atomic::write(&self.dir, &file, &self.sealed(&file, descriptor), durable)
             .map_err(Error::io(format!("write `{}/{file}`", self.name)))
     }
 
@@ -359,6 +396,58 @@ impl Folder {
         Ok(Vec::new())
     }
 
+    /// A document with its seal, bound to the name of the file; it says itself whose it is.
+    fn sealed(&self, file: &str, value: &impl serde::Serialize) -> Vec<u8> {
+        sealed::write(&self.seal, PURPOSE, file, value)
+    }
+
+    /// Seals what stands there as it is; the names of the files that were not this host's. Those
+    /// that are no documents of this Project stay as they are.
+    pub(super) fn reseal(&self) -> Result<Vec<String>, Error> {
+        let doing = || format!("list the folder of project `{}`", self.key);
+        let mut resealed = Vec::new();
+        for entry in self.dir.entries().map_err(Error::io(doing()))? {
+            let name = entry.map_err(Error::io(doing()))?.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let Some(bytes) = self.unsealed(name)? else {
+                continue;
+            };
+            atomic::write(&self.dir, name, &bytes, Durable::Yes)
+                .map_err(Error::io(format!("write `{}/{name}`", self.name)))?;
+            resealed.push(name.to_owned());
+        }
+        resealed.sort();
+        Ok(resealed)
+    }
+
+    /// A document of this Project without our seal, sealed; none: it is something else.
+    fn unsealed(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let dir_name = match name.strip_suffix(".json").map(str::parse::<DirName>) {
+            _ if name == WORKSPACE_FILE => None,
+            Some(Ok(dir_name)) => Some(dir_name),
+            _ => return Ok(None),
+        };
+        let bytes = match self.read(name) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) | Err(Error::Damaged { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let found = sealed::read(&self.seal, PURPOSE, name, &bytes);
+        if found.ours {
+            return Ok(None);
+        }
+        let Some(dir_name) = dir_name else {
+            let file = parse::<WorkspaceFile>(&found.json).ok();
+            let own = file.filter(|file| self.owns(file));
+            return Ok(own.map(|file| self.sealed(name, &without_seal(file, |f| &mut f.extra))));
+        };
+        let Ok(descriptor) = parse::<Descriptor>(&found.json) else {
+            return Ok(None);
+        };
+        let own = self.check_owner(&dir_name, &descriptor).is_ok();
+        Ok(own.then(|| self.sealed(name, &without_seal(descriptor, |d| &mut d.extra))))
+    }
+
     pub(super) fn read(&self, file: &str) -> Result<Option<Vec<u8>>, Error> {
         let open = match beneath::open_file(&self.dir, Path::new(file)) {
             Ok(open) => open,
@@ -385,9 +474,11 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-fn pretty(value: &impl serde::Serialize) -> Vec<u8> {
-    // Plain data with string keys: there is no value that fails.
-    let mut bytes = serde_json::to_vec_pretty(value).expect("a document is JSON");
-    bytes.push(b'\n');
-    bytes
+/// A document without a seal that it had among its unknown fields: one of another form, say.
+fn without_seal<T>(
+    mut document: T,
+    extra: impl FnOnce(&mut T) -> &mut serde_json::Map<String, serde_json::Value>,
+) -> T {
+    extra(&mut document).remove("seal");
+    document
 }

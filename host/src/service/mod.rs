@@ -11,6 +11,7 @@ mod locks;
 mod recover;
 mod report;
 mod roots;
+mod sealed;
 mod settle;
 mod suspend;
 mod temp;
@@ -33,6 +34,7 @@ pub use report::{
 
 use crate::error::Error;
 use crate::plugin::Runtime;
+use crate::seal::Seal;
 use crate::store::{EmbeddedStore, ProjectKey, StoreError};
 use folder::Folder;
 use locks::Locks;
@@ -77,6 +79,7 @@ struct Inner {
     layout: Layout,
     store: EmbeddedStore,
     locks: Locks,
+    seal: Seal,
     limits: Limits,
     runtime: Runtime,
 }
@@ -91,6 +94,7 @@ impl Service {
         let state = open(&state_path)?;
         make_private(&state_path.join("locks"))?;
         let locks = open(&state_path.join("locks"))?;
+        let seal = Seal::open(&state_path).map_err(Error::io("read the host's key"))?;
         Ok(Self {
             inner: Arc::new(Inner {
                 root: open(&root_path)?.into(),
@@ -98,6 +102,7 @@ impl Service {
                 layout: config.layout,
                 store: EmbeddedStore::new(state, state_path),
                 locks: Locks::new(locks),
+                seal,
                 limits: config.limits,
                 runtime,
             }),
@@ -153,7 +158,7 @@ impl Service {
 
     fn folder(&self, key: &ProjectKey) -> Result<Option<Folder>, Error> {
         match self.place(key) {
-            Ok((parent, path)) => Folder::open(&parent, &path, key),
+            Ok((parent, path)) => Folder::open(&parent, &path, key, &self.inner.seal),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io(format!(
                 "open the folder of tenant `{}`",
@@ -173,7 +178,7 @@ impl Service {
             }
         }
         let (parent, path) = self.place(key).map_err(Error::io(doing()))?;
-        Folder::open_or_create(&parent, &path, key)
+        Folder::open_or_create(&parent, &path, key, &self.inner.seal)
     }
 
     /// The directory in which a Project's folder stands.
@@ -305,6 +310,7 @@ fn fresh_record(key: &ProjectKey, status: WorkspaceStatus) -> WorkspaceRecord {
         committed: 0,
         root: None,
         rolled_back: Vec::new(),
+        sealed: true,
         created_at: Timestamp::now(),
         extra: serde_json::Map::new(),
     }

@@ -43,6 +43,7 @@ impl Service {
                 folder: None,
             });
         };
+        let record = self.settle_seals(&folder, record).await?;
         let file = self.settle_file(&folder, record.as_ref())?;
         let (record, file) = match (record, file) {
             (Some(record), Some(file)) => (record, file),
@@ -84,6 +85,41 @@ impl Service {
             record: Some(record),
             folder: Some(folder),
         })
+    }
+
+    /// Of a Workspace that the store does not know, or that a host without seals made, the files
+    /// are taken as they are: once.
+    async fn settle_seals(
+        &self,
+        folder: &Folder,
+        record: Option<WorkspaceRecord>,
+    ) -> Result<Option<WorkspaceRecord>, Error> {
+        if record.as_ref().is_some_and(|record| record.sealed) {
+            return Ok(record);
+        }
+        let resealed = folder.reseal()?;
+        if !resealed.is_empty() {
+            tracing::warn!(project = %folder.key(), ?resealed, "took over files that this host had not written");
+        }
+        match record {
+            Some(record) => Ok(Some(self.flip(&record, |next| next.sealed = true).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Accepts the Descriptors of a Workspace as they stand, whoever wrote them; the names of the
+    /// files that this host had not written. For an operator who has looked at them.
+    ///
+    /// # Errors
+    ///
+    /// When the Workspace is not here, or a file cannot be written.
+    pub async fn reseal(&self, key: &ProjectKey) -> Result<Vec<String>, Error> {
+        let lock = self.inner.locks.exclusive(key).await?;
+        let folder = self.folder(key)?.map(|folder| folder.under(&lock));
+        let folder = folder.ok_or_else(|| Error::WorkspaceNotFound(key.to_string()))?;
+        let resealed = folder.reseal()?;
+        tracing::warn!(project = %key, ?resealed, "an operator took over files that this host had not written");
+        Ok(resealed)
     }
 
     /// Of a Workspace that is in another workspace root, only what a committed suspend left here

@@ -40,6 +40,11 @@ pub(super) async fn run(service: &Service, command: &Workspace) -> Result<Reply,
             let reply = Reply::new(&report, text::suspended(&key, &report))?;
             Ok(reply.with_exit(refused.unwrap_or(exit::OK)))
         }
+        Workspace::Reseal(project) => {
+            let resealed = service.reseal(&key(project)?).await?;
+            let text = text::resealed(&resealed);
+            Reply::new(&json!({ "resealed": resealed }), text)
+        }
         Workspace::Dispose { project, how } => {
             let key = key(project)?;
             let report = service.dispose(&key, options(how)).await?;

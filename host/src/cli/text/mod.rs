@@ -5,7 +5,7 @@ mod reports;
 mod roots;
 
 pub(crate) use plugins::{inspection, plugins};
-pub(crate) use reports::{brought_up, disposed, quota, suspended, workspace, workspaces};
+pub(crate) use reports::{brought_up, disposed, quota, resealed, suspended, workspace, workspaces};
 pub(crate) use roots::{metadata, root_dir, root_dirs};
 
 use comfy_table::{Table, presets};

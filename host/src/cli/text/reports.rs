@@ -265,3 +265,14 @@ mod tests {
         );
     }
 }
+
+/// Files whose content was accepted.
+pub(crate) fn resealed(files: &[String]) -> String {
+    match files {
+        [] => "every file has the host's seal already\n".to_owned(),
+        files => files
+            .iter()
+            .map(|file| format!("sealed {}\n", safe(file)))
+            .collect(),
+    }
+}
