@@ -175,6 +175,12 @@ fn a_descriptor_that_someone_edited_gets_no_further_than_the_policy() {
         let mut descriptor: Value = serde_json::from_slice(&honest).unwrap();
         descriptor["metadata"]["repoUrl"] = url.clone().into();
         std::fs::write(&file, descriptor.to_string()).unwrap();
+        // The seal stops it; behind the seal, the policy does.
+        let reseal = ["workspace", "reseal", "p"];
+        scene
+            .world
+            .fails(&["workspace", "suspend", "p"], "DescriptorDamaged");
+        scene.world.ok(&reseal);
         let output = scene.world.output(&["workspace", "suspend", "p"]);
         let json: Value = serde_json::from_slice(&output.stdout).unwrap();
         let code = json["error"]["code"].as_str().unwrap_or_default();

@@ -244,6 +244,9 @@ fn an_edited_descriptor_saves_and_deletes_nothing() {
         let mut bad = good.clone();
         bad[field] = value.into();
         std::fs::write(&file, bad.to_string()).unwrap();
+        world.fails(&["workspace", "suspend", "p"], "DescriptorDamaged");
+        // Behind the seal, what it says is held against its place.
+        world.ok(&["workspace", "reseal", "p"]);
         world.fails(&["workspace", "suspend", "p"], code);
         world.fails(&["workspace", "dispose", "p"], code);
         world.fails(&["rootdir", "dispose", "p", &name], code);
@@ -252,6 +255,7 @@ fn an_edited_descriptor_saves_and_deletes_nothing() {
         let mut bad = good.clone();
         bad["metadata"]["repoUrl"] = url.into();
         std::fs::write(&file, bad.to_string()).unwrap();
+        world.ok(&["workspace", "reseal", "p"]);
         let output = world.output(&["workspace", "suspend", "p"]);
         assert!(!output.status.success(), "{url}");
     }
@@ -259,6 +263,7 @@ fn an_edited_descriptor_saves_and_deletes_nothing() {
     assert!(world.dir("p", &name).join("a").exists());
     assert_eq!(remote.git(&["branch", "--list", "vance/*"]), "");
     std::fs::write(&file, good.to_string()).unwrap();
+    world.ok(&["workspace", "reseal", "p"]);
     world.ok(&["workspace", "suspend", "p"]);
 }
 
@@ -271,6 +276,7 @@ fn a_type_that_nobody_handles_is_shown_and_goes_only_by_force() {
     let mut descriptor = world.descriptor("p", &name);
     descriptor["type"] = "persistent".into();
     std::fs::write(world.root.join("p/old.json"), descriptor.to_string()).unwrap();
+    world.ok(&["workspace", "reseal", "p"]);
     world.ok(&["workspace", "init", "p"]);
     let listed = world.ok(&["rootdir", "list", "p"]);
     assert_eq!(listed["missingHandlers"][0], "persistent", "{listed}");
