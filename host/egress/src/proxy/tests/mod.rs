@@ -1,0 +1,6 @@
+//! Against real servers on loopback.
+
+mod hostile;
+mod kit;
+mod limits;
+mod reach;
