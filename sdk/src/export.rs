@@ -7,10 +7,32 @@ use serde_json::Value;
 use crate::bindings::exports::warren::handler::handler as wit;
 use crate::{Error, Handler, Metadata, Root};
 
-/// Exports a [`Handler`] as the component's `warren:handler/handler`. Natively it does nothing.
+/// Puts a manifest into the component: what it is, what it wants and why. The path counts from the
+/// directory of the crate's `Cargo.toml`. Natively it does nothing.
+///
+/// [`export_handler!`] does this too; it is for those who export in another way.
+#[macro_export]
+macro_rules! embed_manifest {
+    ($path:literal) => {
+        #[cfg(target_arch = "wasm32")]
+        #[allow(unsafe_code)]
+        const _: () = {
+            const TEXT: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $path));
+            #[unsafe(link_section = "warren:manifest")]
+            #[used]
+            static MANIFEST: [u8; TEXT.len()] =
+                *include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $path));
+        };
+    };
+}
+
+/// Exports a [`Handler`] as the component's `warren:handler/handler`, and puts its manifest into the
+/// component: `export_handler!(Notes, manifest = "manifest.toml")`, the path from the directory of
+/// the crate's `Cargo.toml` on. Natively it does nothing.
 #[macro_export]
 macro_rules! export_handler {
-    ($handler:ty) => {
+    ($handler:ty, manifest = $path:literal) => {
+        $crate::embed_manifest!($path);
         #[cfg(target_arch = "wasm32")]
         #[allow(unsafe_code, missing_docs, unreachable_pub, clippy::use_self)]
         const _: () = {

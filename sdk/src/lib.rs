@@ -41,7 +41,7 @@
 //!     }
 //! }
 //!
-//! warren_sdk::export_handler!(Notes);
+//! warren_sdk::export_handler!(Notes, manifest = "manifest.toml");
 //! # fn main() {}
 //! ```
 

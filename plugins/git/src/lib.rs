@@ -40,7 +40,7 @@ impl Handler for Git {
     }
 }
 
-warren_sdk::export_handler!(Git);
+warren_sdk::export_handler!(Git, manifest = "manifest.toml");
 
 #[cfg(test)]
 mod tests {

@@ -137,4 +137,4 @@ fn python_path(mut arguments: Map<String, Value>) -> Result<Option<Option<String
     }
 }
 
-warren_sdk::export_handler!(Python);
+warren_sdk::export_handler!(Python, manifest = "manifest.toml");

@@ -35,7 +35,7 @@ impl Handler for Temp {
     }
 }
 
-warren_sdk::export_handler!(Temp);
+warren_sdk::export_handler!(Temp, manifest = "manifest.toml");
 
 #[cfg(test)]
 mod tests {

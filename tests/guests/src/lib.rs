@@ -110,6 +110,8 @@ fn play(metadata: &str) -> Result<String, Error> {
     }
 }
 
+warren_sdk::embed_manifest!("manifest.toml");
+
 #[cfg(target_arch = "wasm32")]
 #[allow(unsafe_code, missing_docs, unreachable_pub, clippy::use_self)]
 const _: () = {
