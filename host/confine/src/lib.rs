@@ -7,11 +7,13 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("warren-confine needs Linux: Landlock, seccomp, namespaces");
 
+mod cgroup;
 mod error;
 mod layer;
 mod paths;
 mod seccomp;
 
+pub use cgroup::{Cgroup, CgroupLimits, LimitsHit};
 pub use error::ConfineError;
 pub use layer::{Layer, LayerSet};
 pub use paths::{Access, PathRules, landlock_abi, restrict_thread};

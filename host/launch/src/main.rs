@@ -20,7 +20,7 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 use rustix::fs::{Mode, OFlags};
-use warren_launch::{Done, Isolation, Outcome, Stage, Totals};
+use warren_launch::{Done, LayerSet, LimitsHit, Outcome, Stage, Totals};
 
 use crate::receive::Request;
 use crate::report::Failure;
@@ -65,6 +65,7 @@ fn run(socket: &OwnedFd, mut request: Request) -> Result<Option<Done>, Failure> 
         outcome,
         totals,
         isolation: tree.isolation,
+        limits_hit: LimitsHit::default(),
         survivors,
     }))
 }
@@ -76,7 +77,8 @@ fn not_started(failure: Failure) -> Option<Done> {
             errno: failure.errno,
         },
         totals: Totals::default(),
-        isolation: Isolation::default(),
+        isolation: LayerSet::default(),
+        limits_hit: LimitsHit::default(),
         survivors: false,
     })
 }

@@ -1,4 +1,8 @@
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
+use warren_confine::{Layer, LayerSet, LimitsHit};
 
 /// Most bytes of a [`Spec`] as JSON.
 pub const SPEC_BYTES_MAX: usize = 1024 * 1024;
@@ -8,6 +12,10 @@ pub const STDIN_BYTES_MAX: usize = 1024 * 1024;
 pub const TAIL_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most bytes in one live frame.
 pub const LIVE_BYTES_MAX: usize = 64 * 1024;
+/// Most folders that a child may write besides its working directory.
+pub const WRITABLE_MAX: usize = 4;
+/// Where a child finds the proxy, in its own network.
+pub const PROXY_ADDRESS: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 3128);
 /// Bytes of a [`Header`].
 pub const HEADER_BYTES: usize = 8;
 /// Bytes in front of the payload of a frame: kind and length.
@@ -70,10 +78,41 @@ pub struct Spec {
     pub namespaces: bool,
     /// Resource limits.
     pub limits: ChildLimits,
+    /// How the child is kept from the rest of the machine; without, it may do all that the host may.
+    pub confinement: Option<Confinement>,
 }
 
-/// Resource limits of a child and of what it starts, each counted per process but `processes`.
-/// Core dumps are always off.
+/// How a child is confined. Each layer is in force or nothing is started, but for namespaces that
+/// the kernel does not let us have: [`Done::isolation`] tells of those.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Confinement {
+    /// Whom it runs as. Required when the launcher is root.
+    pub identity: Option<Identity>,
+    /// How many of the descriptors that follow, at most [`WRITABLE_MAX`], are folders that it may
+    /// write besides its working directory. Each has the path that it has for the host.
+    pub writable: u8,
+    /// Folders and files outside of the system's own that it may read and execute, by absolute path.
+    pub readable: Vec<PathBuf>,
+    /// Whether its network has a proxy at [`PROXY_ADDRESS`]: its listening socket comes with
+    /// [`Frame::Proxy`]. Without, there is no network at all.
+    pub proxy: bool,
+    /// Size of its `/tmp`, and of its `/dev/shm`, in bytes. Both are in memory.
+    pub temporary_bytes: u64,
+}
+
+/// A user and its only group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+/// Resource limits of a child and of what it starts. `open_files` and `file_bytes` count for each
+/// process. Core dumps are always off.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChildLimits {
@@ -81,17 +120,11 @@ pub struct ChildLimits {
     pub open_files: Option<u64>,
     /// Largest file that it may write, in bytes.
     pub file_bytes: Option<u64>,
-    /// Most processes of its user. The kernel does not hold root to it.
+    /// Most processes and threads of the whole tree; without a cgroup, of its user, to which the
+    /// kernel does not hold root.
     pub processes: Option<u64>,
-}
-
-/// How far a child was kept from the rest of the machine.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Isolation {
-    /// It ran in a process namespace of its own.
-    pub pid_namespace: bool,
-    /// Its `/proc` showed only its own processes.
-    pub private_proc: bool,
+    /// Most memory of the whole tree, in bytes; without a cgroup, most data of each process.
+    pub memory_bytes: Option<u64>,
 }
 
 /// The step at which a child could not be started.
@@ -106,6 +139,8 @@ pub enum Stage {
     Directory,
     /// A resource limit or protection could not be set.
     Limits,
+    /// A layer of the confinement could not be put in force.
+    Confinement(Layer),
     /// The program could not be executed.
     Execute,
 }
@@ -145,8 +180,10 @@ pub struct Done {
     pub outcome: Outcome,
     /// What it wrote.
     pub totals: Totals,
-    /// How it was kept apart.
-    pub isolation: Isolation,
+    /// What kept it apart.
+    pub isolation: LayerSet,
+    /// Limits of the whole tree that were reached.
+    pub limits_hit: LimitsHit,
     /// Whether some descendant could not be killed in time.
     pub survivors: bool,
 }
@@ -164,6 +201,8 @@ pub enum Frame {
     Stderr = 4,
     /// A [`Done`] as JSON; nothing follows.
     Done = 5,
+    /// Before the child starts: no payload, but a descriptor, the listening socket of the proxy.
+    Proxy = 6,
 }
 
 impl Frame {
@@ -181,6 +220,7 @@ impl Frame {
             3 => (Self::Stdout, TAIL_BYTES_MAX),
             4 => (Self::Stderr, TAIL_BYTES_MAX),
             5 => (Self::Done, SPEC_BYTES_MAX),
+            6 => (Self::Proxy, 0),
             _ => return None,
         };
         let bytes = u32::from_le_bytes([a, b, c, d]) as usize;
@@ -210,5 +250,6 @@ mod tests {
         let big = Frame::LiveStdout.header(LIVE_BYTES_MAX as u32 + 1);
         assert_eq!(Frame::from_header(big), None);
         assert_eq!(Frame::from_header([9, 0, 0, 0, 0]), None);
+        assert_eq!(Frame::from_header([6, 1, 0, 0, 0]), None);
     }
 }

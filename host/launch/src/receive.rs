@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use warren_launch::{HEADER_BYTES, Header, Spec};
+use warren_launch::{HEADER_BYTES, Header, Spec, WRITABLE_MAX};
 
 use crate::report::Failure;
 
@@ -16,6 +16,8 @@ pub(crate) struct Request {
     pub(crate) directory: OwnedFd,
     /// The program itself, when it is pinned.
     pub(crate) program: Option<OwnedFd>,
+    /// Folders that a confined child may write besides.
+    pub(crate) writable: Vec<OwnedFd>,
     pub(crate) stdin: Option<Vec<u8>>,
 }
 
@@ -34,9 +36,12 @@ pub(crate) fn receive(socket: &OwnedFd) -> Result<Request, Failure> {
     let (spec, descriptors, stdin) = read().map_err(|_| Failure::spec())?;
     let mut descriptors = descriptors.into_iter();
     let directory = descriptors.next().ok_or_else(Failure::spec)?;
-    let program = descriptors.next();
+    let program = spec.pinned.then(|| descriptors.next()).flatten();
+    let writable: Vec<_> = descriptors.collect();
+    let confinement = spec.confinement.as_ref();
+    let expected = confinement.map_or(0, |confinement| usize::from(confinement.writable));
     let program_is_path = spec.program.starts_with('/') || spec.program.starts_with("./");
-    if program.is_some() != spec.pinned || descriptors.next().is_some() || !program_is_path {
+    if program.is_some() != spec.pinned || writable.len() != expected || !program_is_path {
         return Err(Failure::spec());
     }
     let stdin = spec.stdin.then_some(stdin);
@@ -44,6 +49,7 @@ pub(crate) fn receive(socket: &OwnedFd) -> Result<Request, Failure> {
         spec,
         directory,
         program,
+        writable,
         stdin,
     })
 }
@@ -53,7 +59,7 @@ fn receive_header(socket: &OwnedFd) -> io::Result<(Header, Vec<OwnedFd>)> {
     let mut descriptors = Vec::new();
     let mut filled = 0;
     while filled < HEADER_BYTES {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3 + WRITABLE_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let received = recvmsg(
             socket,

@@ -14,7 +14,7 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, set_child_subreaper, waitpid,
 };
-use warren_launch::{Isolation, Outcome, Stage};
+use warren_launch::{Layer, LayerSet, Outcome, Stage};
 
 use crate::pump::ChildEnds;
 use crate::receive::Request;
@@ -29,13 +29,18 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct Tree {
     supervisor: Pid,
     reports: OwnedFd,
-    pub(crate) isolation: Isolation,
+    pub(crate) isolation: LayerSet,
     not_started: Option<Failure>,
 }
 
 /// Starts the child of the request. Pipes that are the child's close here.
 pub(crate) fn start(request: Request, ends: ChildEnds) -> Result<Tree, Failure> {
     let setup = Failure::at(Stage::Setup);
+    if request.spec.confinement.is_some() {
+        return Err(Failure::at(Stage::Confinement(Layer::Landlock))(
+            Errno::NOSYS,
+        ));
+    }
     let target = Target::new(&request.spec, request.program)?;
     // Before any mount namespace: only a working directory is carried over into one.
     rustix::process::fchdir(&request.directory).map_err(Failure::at(Stage::Directory))?;
@@ -49,10 +54,10 @@ pub(crate) fn start(request: Request, ends: ChildEnds) -> Result<Tree, Failure> 
     Ok(Tree {
         supervisor,
         reports,
-        isolation: Isolation {
-            pid_namespace,
-            private_proc: false,
-        },
+        isolation: pid_namespace
+            .then_some(Layer::PidNamespace)
+            .into_iter()
+            .collect(),
         not_started: None,
     })
 }
@@ -76,7 +81,7 @@ impl Tree {
                 Err(error) => return Err(error),
             }
             match Report::from_bytes(bytes).ok_or(Errno::IO)? {
-                Report::PrivateProc => self.isolation.private_proc = true,
+                Report::InForce(layer) => self.isolation.insert(layer),
                 Report::NotStarted(failure) => self.not_started = Some(failure),
                 Report::Ended(status) => return Ok(Some(self.ended(status))),
             }
@@ -94,7 +99,7 @@ impl Tree {
     /// Kills everything that is left. Says whether nothing is.
     pub(crate) fn kill(&self) -> bool {
         let end = Instant::now() + GRACE;
-        if self.isolation.pid_namespace {
+        if self.isolation.has(Layer::PidNamespace) {
             self.kill_namespace(end).is_ok_and(|gone| gone)
         } else {
             descendants::kill(end)

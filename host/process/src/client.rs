@@ -1,7 +1,8 @@
 //! The client's end of the protocol.
 
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
@@ -9,18 +10,22 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use rustix::process::Signal;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use warren_launch::{
-    Done, FRAME_HEADER_BYTES, Frame, Header, Outcome, SPEC_BYTES_MAX, Spec, Stage,
+    Done, FRAME_HEADER_BYTES, Frame, Header, Outcome, SPEC_BYTES_MAX, Spec, Stage, WRITABLE_MAX,
 };
 
 use crate::command::tail_of;
-use crate::{Captured, Command, Output, OutputSink, OutputStream, ProcessError};
+use crate::{Captured, Command, Output, OutputSink, OutputStream, ProcessError, ProxyStart};
 
 /// What the launcher may take beyond the deadline to kill and answer. Then it is killed itself.
 const GRACE: Duration = Duration::from_secs(15);
@@ -60,11 +65,12 @@ async fn farewell(mut child: Child) {
 pub(crate) async fn run(
     launcher: &Path,
     namespaces: bool,
-    command: Command<'_>,
+    mut command: Command<'_>,
     on_output: Option<&mut OutputSink<'_>>,
 ) -> Result<Output, ProcessError> {
     let program = command.program.name();
     let json = spec_of(&command, namespaces, on_output.is_some())?;
+    let proxy = command.confinement.take_proxy();
     let stdin = command.stdin.unwrap_or_default();
     let header = Header {
         spec_bytes: json.len() as u32,
@@ -72,9 +78,10 @@ pub(crate) async fn run(
     };
     let mut descriptors = vec![command.directory.as_fd()];
     descriptors.extend(command.program.file().map(AsFd::as_fd));
+    descriptors.extend(command.confinement.folders());
     let mut running = start(launcher, header, &descriptors)
         .map_err(ProcessError::failed("`warren-launch` could not be started"))?;
-    let talk = talk(&mut running, &json, &stdin, on_output);
+    let talk = talk(&mut running, &json, &stdin, proxy, on_output);
     let answer = match timeout(command.deadline.saturating_add(GRACE), talk).await {
         Ok(answer) => answer.map_err(ProcessError::failed("`warren-launch` gave no answer"))?,
         Err(_) => {
@@ -108,6 +115,7 @@ fn spec_of(command: &Command<'_>, namespaces: bool, live: bool) -> Result<Vec<u8
         live,
         namespaces,
         limits: command.limits,
+        confinement: command.confinement.spec(command.program.needs()),
     };
     let json = serde_json::to_vec(&spec)
         .map_err(ProcessError::failed("the request could not be written"))?;
@@ -136,7 +144,7 @@ fn start(launcher: &Path, header: Header, fds: &[BorrowedFd<'_>]) -> io::Result<
         stream: None,
         runtime: Handle::current(),
     };
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2 + WRITABLE_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     control.push(SendAncillaryMessage::ScmRights(fds));
     let bytes = header.to_bytes();
@@ -163,14 +171,27 @@ async fn talk(
     running: &mut Running,
     json: &[u8],
     stdin: &[u8],
+    proxy: Option<ProxyStart>,
     mut on_output: Option<&mut OutputSink<'_>>,
 ) -> io::Result<Answer> {
     let stream = running.stream.as_mut().ok_or(io::ErrorKind::NotConnected)?;
     stream.write_all(json).await?;
     stream.write_all(stdin).await?;
     let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
+    // Serves until the answer is there, or until this future is dropped.
+    let mut _served = None;
+    let mut proxy = proxy;
     loop {
-        let (frame, payload) = read_frame(stream).await?;
+        let (frame, payload) = match proxy.take() {
+            None => read_frame(stream).await?,
+            Some(proxy) => match read_proxy(stream).await? {
+                First::Proxy(socket) => {
+                    _served = Some(proxy.serve(socket)?);
+                    continue;
+                }
+                First::Other(frame, bytes) => (frame, read_payload(stream, bytes).await?),
+            },
+        };
         let mut live = |from| {
             if let Some(sink) = &mut on_output {
                 sink(from, &payload);
@@ -181,6 +202,8 @@ async fn talk(
             Frame::LiveStderr => live(OutputStream::Stderr),
             Frame::Stdout => stdout.bytes = payload,
             Frame::Stderr => stderr.bytes = payload,
+            // Nobody asked for it.
+            Frame::Proxy => return Err(io::ErrorKind::InvalidData.into()),
             Frame::Done => {
                 let done: Done = serde_json::from_slice(&payload)?;
                 stdout.total_bytes = done.totals.stdout_bytes;
@@ -199,9 +222,58 @@ async fn read_frame(stream: &mut UnixStream) -> io::Result<(Frame, Vec<u8>)> {
     let mut header = [0; FRAME_HEADER_BYTES];
     stream.read_exact(&mut header).await?;
     let (frame, bytes) = Frame::from_header(header).ok_or(io::ErrorKind::InvalidData)?;
+    Ok((frame, read_payload(stream, bytes).await?))
+}
+
+async fn read_payload(stream: &mut UnixStream, bytes: usize) -> io::Result<Vec<u8>> {
     let mut payload = vec![0; bytes];
     stream.read_exact(&mut payload).await?;
-    Ok((frame, payload))
+    Ok(payload)
+}
+
+/// The first frame where a proxy was asked for.
+enum First {
+    Proxy(TcpListener),
+    /// Its header only. The child did not start.
+    Other(Frame, usize),
+}
+
+async fn read_proxy(stream: &mut UnixStream) -> io::Result<First> {
+    let mut header = [0; FRAME_HEADER_BYTES];
+    let mut filled = 0;
+    let mut sockets = Vec::new();
+    while filled < FRAME_HEADER_BYTES {
+        let bytes = &mut header[filled..];
+        let read = || receive(stream.as_fd(), &mut *bytes, &mut sockets);
+        match stream.async_io(Interest::READABLE, read).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => filled += read,
+        }
+    }
+    let (frame, bytes) = Frame::from_header(header).ok_or(io::ErrorKind::InvalidData)?;
+    match (frame, sockets.pop()) {
+        (Frame::Proxy, Some(socket)) => Ok(First::Proxy(socket.into())),
+        (Frame::Proxy, None) | (_, Some(_)) => Err(io::ErrorKind::InvalidData.into()),
+        (frame, None) => Ok(First::Other(frame, bytes)),
+    }
+}
+
+/// Reads once, with the descriptors that come along.
+fn receive(
+    stream: BorrowedFd<'_>,
+    bytes: &mut [u8],
+    descriptors: &mut Vec<OwnedFd>,
+) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let received = recvmsg(stream, &mut [IoSliceMut::new(bytes)], &mut control, flags)?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    Ok(received.bytes)
 }
 
 impl Answer {
@@ -216,7 +288,13 @@ impl Answer {
                 stdout: self.stdout,
                 stderr: self.stderr,
                 isolation: self.done.isolation,
+                limits_hit: self.done.limits_hit,
             }),
+            Outcome::Signalled(signal)
+                if self.done.limits_hit.memory && signal == Signal::KILL.as_raw() =>
+            {
+                Err(ProcessError::OutOfMemory { tail: tail() })
+            }
             Outcome::Signalled(signal) => Err(ProcessError::Killed {
                 signal,
                 tail: tail(),
@@ -228,10 +306,12 @@ impl Answer {
 }
 
 fn not_started(program: &str, stage: Stage, errno: i32) -> ProcessError {
+    let source = (errno != 0).then(|| io::Error::from_raw_os_error(errno));
     let step = match stage {
         Stage::Execute if errno == Errno::NOENT.raw_os_error() => {
             return ProcessError::NotFound(program.to_owned());
         }
+        Stage::Confinement(layer) => return ProcessError::Confinement { layer, source },
         Stage::Execute => "be executed",
         Stage::Spec => "be started: the request is not valid",
         Stage::Setup => "be started: processes or pipes could not be made",
@@ -240,6 +320,6 @@ fn not_started(program: &str, stage: Stage, errno: i32) -> ProcessError {
     };
     ProcessError::Failed {
         what: format!("program `{program}` could not {step}"),
-        source: (errno != 0).then(|| io::Error::from_raw_os_error(errno)),
+        source,
     }
 }

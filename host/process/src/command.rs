@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use cap_std::fs::Dir;
-use warren_launch::{ChildLimits, Isolation, STDIN_BYTES_MAX, TAIL_BYTES_MAX};
+use warren_launch::{ChildLimits, LayerSet, LimitsHit, STDIN_BYTES_MAX, TAIL_BYTES_MAX};
 
-use crate::{Environment, ProcessError, Program};
+use crate::{Confinement, Environment, ProcessError, Program};
 
 /// Most bytes of all arguments together. The kernel takes no more in a single one.
 const ARGUMENTS_BYTES_MAX: usize = 128 * 1024;
@@ -29,6 +29,8 @@ pub struct Command<'a> {
     pub output_caps: OutputCaps,
     /// Resource limits.
     pub limits: ChildLimits,
+    /// What the program may reach.
+    pub confinement: Confinement<'a>,
 }
 
 impl Command<'_> {
@@ -55,6 +57,7 @@ impl Command<'_> {
         if self.deadline.as_millis() == 0 {
             return refuse("the time limit is zero");
         }
+        self.confinement.check()?;
         let caps = self.output_caps;
         if caps.stdout_bytes.max(caps.stderr_bytes) as usize > TAIL_BYTES_MAX {
             return refuse("more than 16 MiB of output can not be kept");
@@ -103,8 +106,10 @@ pub struct Output {
     pub stdout: Captured,
     /// Standard error.
     pub stderr: Captured,
-    /// How the program was kept apart.
-    pub isolation: Isolation,
+    /// What kept the program apart.
+    pub isolation: LayerSet,
+    /// Limits of the whole tree that were reached on the way.
+    pub limits_hit: LimitsHit,
 }
 
 /// One output stream.

@@ -1,6 +1,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use warren_launch::Layer;
+
 /// Why a program was not run to its end. A program that ran and exited with an error is not one.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
@@ -26,6 +28,21 @@ pub enum ProcessError {
         signal: i32,
         /// The end of what it wrote, of standard error if there was any.
         tail: String,
+    },
+    /// The program was killed because its tree had used up the memory that it was given.
+    #[error("the program was killed at its memory limit")]
+    OutOfMemory {
+        /// The end of what it wrote, of standard error if there was any.
+        tail: String,
+    },
+    /// The machine can not confine the program, which was therefore not started.
+    #[error("the program can not be confined: {layer} could not be put in force")]
+    Confinement {
+        /// What is missing.
+        layer: Layer,
+        /// What the kernel says, where it says something.
+        #[source]
+        source: Option<io::Error>,
     },
     /// The program `warren-launch` is not where it must be.
     #[error("`warren-launch` was not found at `{}`", .0.display())]
@@ -58,6 +75,8 @@ impl ProcessError {
             Self::NotFound(_) => "ProcessNotFound",
             Self::Timeout { .. } => "ProcessTimeout",
             Self::Killed { .. } => "ProcessKilled",
+            Self::OutOfMemory { .. } => "ProcessOutOfMemory",
+            Self::Confinement { .. } => "ProcessConfinement",
             Self::NoLauncher(_) => "ProcessNoLauncher",
             Self::Failed { .. } => "ProcessFailed",
         }
@@ -69,6 +88,8 @@ impl ProcessError {
             Self::Denied(_) => "the operator lists what may run in the configuration",
             Self::NotFound(_) => "install it on this machine, or name another one",
             Self::Timeout { .. } => "a longer time limit may help",
+            Self::OutOfMemory { .. } => "the policy's `memory-bytes` for this plugin is the limit",
+            Self::Confinement { layer, .. } => return Some(confinement_hint(*layer)),
             Self::NoLauncher(_) => {
                 "build it with `cargo build -p warren-launch` and keep it beside `warren`"
             }
@@ -84,6 +105,19 @@ impl ProcessError {
         };
         Some(hint.to_owned())
     }
+}
+
+fn confinement_hint(layer: Layer) -> String {
+    let needed = match layer {
+        Layer::Landlock => "Linux 6.12 or newer with Landlock is needed",
+        Layer::NetworkNamespace => "without network namespaces no program gets a network",
+        Layer::ProjectUser => "a host that is root must be able to become another user",
+        _ => "this machine does not give it",
+    };
+    format!(
+        "{needed}; see `warren doctor`. The policy's `unconfined = true` lets programs run without \
+         any protection"
+    )
 }
 
 #[cfg(test)]

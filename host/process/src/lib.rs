@@ -3,14 +3,16 @@
 
 mod client;
 mod command;
+mod confinement;
 mod environment;
 mod error;
 mod launcher;
 mod program;
 
 pub use command::{Captured, Command, Output, OutputCaps, OutputSink, OutputStream};
+pub use confinement::{Confined, Confinement, ProxyStart};
 pub use environment::{Environment, PATH};
 pub use error::ProcessError;
 pub use launcher::Launcher;
 pub use program::{Program, Programs};
-pub use warren_launch::{ChildLimits, Isolation};
+pub use warren_launch::{ChildLimits, Identity, Layer, LayerSet, LimitsHit, PROXY_ADDRESS};

@@ -1,8 +1,9 @@
 //! Which programs may run.
 
 mod check;
+mod needs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,7 @@ use crate::program::check::{Found, Origin};
 pub struct Program {
     name: String,
     path: String,
+    needs: BTreeSet<PathBuf>,
     file: Option<OwnedFd>,
 }
 
@@ -37,13 +39,24 @@ impl Program {
         self.file.as_ref()
     }
 
-    fn new(name: &str, path: &Path, found: Found) -> Result<Self, ProcessError> {
+    /// What a confined run has to make readable for it and for the programs that it may start.
+    pub(crate) fn needs(&self) -> impl Iterator<Item = &PathBuf> {
+        self.needs.iter()
+    }
+
+    fn new(
+        name: &str,
+        path: &Path,
+        found: Found,
+        needs: &BTreeSet<PathBuf>,
+    ) -> Result<Self, ProcessError> {
         let path = path.to_str().ok_or_else(|| {
             ProcessError::InvalidArgument(format!("path `{}` is not UTF-8", path.display()))
         })?;
         Ok(Self {
             name: name.to_owned(),
             path: path.to_owned(),
+            needs: needs.clone(),
             file: found.is_binary()?.then_some(found.file),
         })
     }
@@ -57,6 +70,8 @@ pub struct Programs {
     /// None: granted, but not on this machine.
     aliases: BTreeMap<String, Option<PathBuf>>,
     paths: Vec<PathBuf>,
+    /// What all of them need to have readable, besides the system's own.
+    needs: BTreeSet<PathBuf>,
 }
 
 impl Programs {
@@ -112,6 +127,9 @@ impl Programs {
                 }
             }
         });
+        if let Some(path) = &found {
+            self.needs.extend(needs::of(path));
+        }
         self.aliases.insert(alias.to_owned(), found);
     }
 
@@ -121,6 +139,7 @@ impl Programs {
     /// `InvalidArgument`: it is not absolute.
     pub fn allow(&mut self, path: PathBuf) -> Result<(), ProcessError> {
         check::absolute(&path)?;
+        self.needs.extend(needs::of(&path));
         self.paths.push(path);
         Ok(())
     }
@@ -133,7 +152,10 @@ impl Programs {
         match self.aliases.get(alias) {
             None => Err(denied(alias)),
             Some(None) => Err(ProcessError::NotFound(alias.to_owned())),
-            Some(Some(path)) => Program::new(alias, path, check::trusted(path, &self.forbidden)?),
+            Some(Some(path)) => {
+                let found = check::trusted(path, &self.forbidden)?;
+                Program::new(alias, path, found, &self.needs)
+            }
         }
     }
 
@@ -151,7 +173,7 @@ impl Programs {
         if !self.grants(path, &found) {
             return Err(denied(&name));
         }
-        Program::new(&name, path, found)
+        Program::new(&name, path, found, &self.needs)
     }
 
     /// The program at a path in a root, `.venv/bin/python` say, if `allowed` lists it. No folder
@@ -184,7 +206,7 @@ impl Programs {
                 found.real.display()
             )));
         }
-        Program::new(path, &Path::new(".").join(path), found)
+        Program::new(path, &Path::new(".").join(path), found, &self.needs)
     }
 
     /// Whether a file outside of every root is granted: by a path, or as what an alias stands for.

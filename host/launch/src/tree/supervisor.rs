@@ -10,7 +10,7 @@ use rustix::process::{
     Signal, WaitOptions, getpid, set_child_subreaper, set_parent_process_death_signal, wait,
 };
 use rustix::thread::UnshareFlags;
-use warren_launch::Stage;
+use warren_launch::{Layer, Stage};
 
 use crate::pump::ChildEnds;
 use crate::report::{Failure, Report};
@@ -50,7 +50,7 @@ fn prepare(
     }
     set_child_subreaper(Some(getpid()))?;
     if pid_one && own_proc().is_ok() {
-        Report::PrivateProc.send(reporter);
+        Report::InForce(Layer::PrivateProc).send(reporter);
     }
     Ok(())
 }

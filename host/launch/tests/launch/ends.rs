@@ -5,7 +5,7 @@ use std::process::{Command as StdCommand, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use warren_process::ProcessError;
+use warren_process::{Layer, ProcessError};
 
 use crate::kit::{BOTH, Place, launcher, processes};
 
@@ -119,7 +119,7 @@ async fn a_killed_launcher_is_an_error_and_takes_its_namespace_along() {
     let (result, ()) = tokio::join!(run, kill);
     let error = result.unwrap_err();
     assert!(matches!(error, ProcessError::Failed { .. }), "{error}");
-    if probe.isolation.pid_namespace {
+    if probe.isolation.has(Layer::PidNamespace) {
         place.until_alive(|count| count == 0).await;
     } else {
         for pid in place.alive() {

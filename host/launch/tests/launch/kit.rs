@@ -10,8 +10,8 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use tempfile::TempDir;
 use warren_process::{
-    ChildLimits, Command, Environment, Launcher, Output, OutputCaps, ProcessError, Program,
-    Programs,
+    ChildLimits, Command, Confinement, Environment, Launcher, Output, OutputCaps, ProcessError,
+    Program, Programs,
 };
 
 /// Name of the variable by which a test finds its children.
@@ -78,6 +78,7 @@ impl Place {
             deadline: Duration::from_secs(60),
             output_caps: OutputCaps::default(),
             limits: ChildLimits::default(),
+            confinement: Confinement::Unconfined,
         }
     }
 

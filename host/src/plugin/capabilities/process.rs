@@ -7,7 +7,8 @@ use cap_std::fs::Dir;
 use tokio::time::Instant;
 use warren_disk::scratch::Scratch;
 use warren_process::{
-    Command as Child, Environment, Launcher, OutputCaps, ProcessError as Failure, Program as File,
+    Command as Child, Confinement, Environment, Launcher, OutputCaps, ProcessError as Failure,
+    Program as File,
 };
 use wasmtime::component::{HasSelf, Linker};
 
@@ -115,6 +116,7 @@ impl ProcessCall {
                 stderr_bytes: OUTPUT_BYTES,
             },
             limits: self.grant.limits,
+            confinement: Confinement::Unconfined,
         };
         let output = self.launcher.run(child, None).await?;
         Ok(Output {
@@ -170,7 +172,10 @@ fn to_guest(error: Failure) -> ProcessError {
         Failure::NotFound(name) => ProcessError::NotFound(name),
         Failure::Timeout { tail } => ProcessError::Timeout(tail),
         Failure::Killed { signal, .. } => ProcessError::Killed(signal),
-        Failure::NoLauncher(_) | Failure::Failed { .. } => {
+        Failure::OutOfMemory { .. }
+        | Failure::Confinement { .. }
+        | Failure::NoLauncher(_)
+        | Failure::Failed { .. } => {
             tracing::warn!(%error, "a child of a handler could not be started");
             ProcessError::Failed(error.to_string())
         }
