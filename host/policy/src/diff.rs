@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::grant::{Access, Capability, Grant};
-use crate::item::Kind;
+use crate::item::{By, Kind};
 use crate::manifest::Wants;
 
 /// Which way a change goes.
@@ -163,8 +163,12 @@ impl Grant {
                 Leaf::List(Kind::InRoot, &process.in_root),
             );
             put(
-                "process.network",
-                Leaf::List(Kind::Network, &process.network),
+                "process.network.policy",
+                Leaf::List(Kind::Network(By::Operator), &process.network.policy),
+            );
+            put(
+                "process.network.wanted",
+                Leaf::List(Kind::Network(By::Plugin), &process.network.wanted),
             );
             put(
                 "process.environment",
@@ -182,7 +186,14 @@ impl Grant {
             put("process.file-bytes", Leaf::Most(limits.file_bytes));
         }
         if let Some(http) = &self.http {
-            put("http.hosts", Leaf::List(Kind::Hosts, &http.hosts));
+            put(
+                "http.hosts.policy",
+                Leaf::List(Kind::Hosts(By::Operator), &http.hosts.policy),
+            );
+            put(
+                "http.hosts.wanted",
+                Leaf::List(Kind::Hosts(By::Plugin), &http.hosts.wanted),
+            );
         }
         for (key, limit) in self.limits.entries() {
             put(&format!("limits.{key}"), Leaf::Most(limit));

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use warren_model::HandlerType;
 
-use crate::item::Kind;
+use crate::item::{By, Kind};
 use crate::limits::{ChildLimits, Limits};
 use crate::manifest::{WantGit, WantHttp, WantProcess, Wants};
 use crate::policy::{GitPolicy, HttpPolicy, PluginPolicy, ProcessPolicy};
@@ -143,6 +143,15 @@ pub struct Layers {
     pub wanted: Vec<String>,
 }
 
+impl Layers {
+    fn of(kind: Kind, policy: &[String], wanted: &[String]) -> Self {
+        Self {
+            policy: kind.canonical(policy),
+            wanted: kind.canonical(wanted),
+        }
+    }
+}
+
 /// The effective grant of `git`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -166,8 +175,8 @@ pub struct ProcessGrant {
     pub programs: Vec<String>,
     /// Programs in the RootDir.
     pub in_root: Vec<String>,
-    /// Endpoints in their one form, or `@index`.
-    pub network: Vec<String>,
+    /// Servers, or `@index`.
+    pub network: Layers,
     /// Variables; `PIP_*`: all that start so.
     pub environment: Vec<String>,
     /// Whether children run although this machine cannot confine them.
@@ -180,8 +189,8 @@ pub struct ProcessGrant {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HttpGrant {
-    /// Endpoints in their one form.
-    pub hosts: Vec<String>,
+    /// Servers.
+    pub hosts: Layers,
 }
 
 /// What a plugin gets that wants `wants` and imports `imports`, under `policy`; none: its type is not
@@ -220,13 +229,9 @@ fn both<'a, P, W>(policy: &'a Option<P>, wants: &'a Option<W>) -> Option<(&'a P,
 }
 
 fn git((policy, wants): (&GitPolicy, &WantGit)) -> GitGrant {
-    let layers = |kind: Kind, policy: &[String], wanted: &[String]| Layers {
-        policy: kind.canonical(policy),
-        wanted: kind.canonical(wanted),
-    };
     GitGrant {
-        remotes: layers(Kind::Remotes, &policy.remotes, &wants.remotes),
-        push: layers(Kind::Refs, &policy.push, &wants.push),
+        remotes: Layers::of(Kind::Remotes, &policy.remotes, &wants.remotes),
+        push: Layers::of(Kind::Refs, &policy.push, &wants.push),
         credentials: Kind::Credentials.meet(&policy.credentials, &wants.credentials),
         received_bytes: policy.received_bytes,
     }
@@ -236,7 +241,7 @@ fn process((policy, wants): (&ProcessPolicy, &WantProcess)) -> ProcessGrant {
     ProcessGrant {
         programs: Kind::Programs.meet(&policy.programs, &wants.programs),
         in_root: Kind::InRoot.meet(&policy.in_root, &wants.in_root),
-        network: Kind::Network.meet(&policy.network, &wants.network),
+        network: Layers::of(Kind::Network(By::Operator), &policy.network, &wants.network),
         environment: Kind::Environment.meet(&policy.environment, &wants.environment),
         unconfined: policy.unconfined,
         limits: ChildLimits {
@@ -251,7 +256,7 @@ fn process((policy, wants): (&ProcessPolicy, &WantProcess)) -> ProcessGrant {
 
 fn http((policy, wants): (&HttpPolicy, &WantHttp)) -> HttpGrant {
     HttpGrant {
-        hosts: Kind::Hosts.meet(&policy.hosts, &wants.hosts),
+        hosts: Layers::of(Kind::Hosts(By::Operator), &policy.hosts, &wants.hosts),
     }
 }
 

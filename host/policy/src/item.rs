@@ -1,7 +1,8 @@
 //! The entries of lists: what may stand in one, its one form, and when one covers another.
 
+use warren_model::Endpoint;
+
 use crate::document::DocumentError;
-use crate::endpoint::Endpoint;
 
 /// What a list lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,19 +18,19 @@ pub(crate) enum Kind {
     /// Programs in the RootDir.
     InRoot,
     /// Endpoints of children.
-    Network,
+    Network(By),
     /// Environment variables.
     Environment,
     /// Endpoints of http.
-    Hosts,
+    Hosts(By),
 }
 
 /// Who wrote a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
-    /// The author of a plugin, who may ask for any endpoint.
+    /// The author of a plugin: the list only narrows what is granted.
     Plugin,
-    /// The operator, who names each.
+    /// The operator: an entry that names a host gives it wherever it is.
     Operator,
 }
 
@@ -53,19 +54,19 @@ impl Kind {
             Self::Remotes => &[ALLOW],
             Self::Credentials => &[ALL],
             Self::Programs => &[PYTHON, UV],
-            Self::Network => &[INDEX],
-            Self::Refs | Self::InRoot | Self::Environment | Self::Hosts => &[],
+            Self::Network(_) => &[INDEX],
+            Self::Refs | Self::InRoot | Self::Environment | Self::Hosts(_) => &[],
         }
     }
 
     /// Checks a list; `at` names it.
-    pub(crate) fn check(self, at: &str, items: &[String], by: By) -> Result<(), DocumentError> {
+    pub(crate) fn check(self, at: &str, items: &[String]) -> Result<(), DocumentError> {
         if items.len() > ITEMS_MAX {
             let reason = format!("it has more than {ITEMS_MAX} entries");
             return Err(DocumentError::invalid(at, reason));
         }
         items.iter().try_for_each(|item| {
-            self.check_item(item, by).map_err(|reason| {
+            self.check_item(item).map_err(|reason| {
                 let shown: String = item
                     .chars()
                     .take(100)
@@ -76,7 +77,7 @@ impl Kind {
         })
     }
 
-    fn check_item(self, item: &str, by: By) -> Result<(), String> {
+    fn check_item(self, item: &str) -> Result<(), String> {
         if item.is_empty() || item.len() > ITEM_BYTES_MAX {
             return Err(format!("has no length from 1 to {ITEM_BYTES_MAX}"));
         }
@@ -100,13 +101,9 @@ impl Kind {
             Self::Programs => program(item),
             Self::InRoot => in_root(item),
             Self::Environment => variable(item),
-            Self::Network | Self::Hosts if item == "*" => match by {
-                By::Plugin => Ok(()),
-                By::Operator => Err("stands for any endpoint; name each".to_owned()),
-            },
-            Self::Network | Self::Hosts => match item.parse::<Endpoint>() {
+            Self::Network(_) | Self::Hosts(_) => match item.parse::<Endpoint>() {
                 Ok(_) => Ok(()),
-                Err(error) => Err(error.reason().to_owned()),
+                Err(_) => Err("is no server like `https://host:443`".to_owned()),
             },
         }
     }
@@ -116,7 +113,7 @@ impl Kind {
         let form = |item: &String| match self {
             Self::Remotes if item == "**" => ALLOW.to_owned(),
             Self::Credentials if item == "*" => ALL.to_owned(),
-            Self::Network | Self::Hosts => match item.parse::<Endpoint>() {
+            Self::Network(_) | Self::Hosts(_) => match item.parse::<Endpoint>() {
                 Ok(endpoint) => endpoint.to_string(),
                 Err(_) => item.clone(),
             },
@@ -150,7 +147,11 @@ impl Kind {
             Self::Environment => wide
                 .strip_suffix('*')
                 .is_some_and(|start| narrow.starts_with(start)),
-            Self::Network | Self::Hosts => wide == "*",
+            Self::Network(By::Plugin) | Self::Hosts(By::Plugin) => wide == "*",
+            // A host that is named may be inside, which `*` never is.
+            Self::Network(By::Operator) | Self::Hosts(By::Operator) => {
+                wide == "*" && narrow.contains("://*.")
+            }
             Self::InRoot => false,
         }
     }

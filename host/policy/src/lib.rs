@@ -6,7 +6,6 @@
 
 mod diff;
 mod document;
-mod endpoint;
 mod grant;
 mod item;
 mod limits;
@@ -20,7 +19,6 @@ mod tests;
 
 pub use diff::{Change, Direction, diff, diff_imports, diff_wants};
 pub use document::DocumentError;
-pub use endpoint::{Endpoint, InvalidEndpoint, Scheme};
 pub use grant::{
     Access, Capability, GitGrant, Grant, GrantId, HttpGrant, Layers, ProcessGrant, capabilities,
     effective,

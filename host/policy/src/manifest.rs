@@ -159,7 +159,7 @@ impl Wants {
             line(&format!("wants.{at}.reason"), reason)?;
         }
         for (at, kind, items) in self.lists() {
-            kind.check(&format!("wants.{at}"), items, By::Plugin)?;
+            kind.check(&format!("wants.{at}"), items)?;
         }
         if self
             .root
@@ -202,7 +202,11 @@ impl Wants {
         if let Some(process) = &self.process {
             lists.push(("process.programs", Kind::Programs, &process.programs));
             lists.push(("process.in-root", Kind::InRoot, &process.in_root));
-            lists.push(("process.network", Kind::Network, &process.network));
+            lists.push((
+                "process.network",
+                Kind::Network(By::Plugin),
+                &process.network,
+            ));
             lists.push((
                 "process.environment",
                 Kind::Environment,
@@ -210,7 +214,7 @@ impl Wants {
             ));
         }
         if let Some(http) = &self.http {
-            lists.push(("http.hosts", Kind::Hosts, &http.hosts));
+            lists.push(("http.hosts", Kind::Hosts(By::Plugin), &http.hosts));
         }
         lists
     }

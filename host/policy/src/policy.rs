@@ -95,7 +95,8 @@ pub struct ProcessPolicy {
     /// Programs in the RootDir by their path there.
     #[serde(default)]
     pub in_root: Vec<String>,
-    /// Endpoints that children may talk to, `https://host:port`, or `@index`.
+    /// Servers that children may talk to: `https://host[:port]`, `https://*.domain[:port]`, `*` for
+    /// all on the public internet, or `@index`.
     #[serde(default)]
     pub network: Vec<String>,
     /// Variables that may be set; `PIP_*`: all that start so.
@@ -126,11 +127,12 @@ pub struct ProcessPolicy {
     pub file_bytes: Option<u64>,
 }
 
-/// Which endpoints may be talked to.
+/// Which servers may be talked to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HttpPolicy {
-    /// Endpoints, `https://host:port`.
+    /// Servers: `https://host[:port]`, `https://*.domain[:port]`, or `*` for all on the public
+    /// internet.
     #[serde(default)]
     pub hosts: Vec<String>,
 }
@@ -231,7 +233,7 @@ impl Policy {
 impl PluginPolicy {
     fn check(&self, at: &str) -> Result<(), DocumentError> {
         for (key, kind, items) in self.lists() {
-            kind.check(&format!("{at}.{key}"), items, By::Operator)?;
+            kind.check(&format!("{at}.{key}"), items)?;
         }
         if let Some(git) = &self.git {
             in_range(
@@ -268,7 +270,11 @@ impl PluginPolicy {
         if let Some(process) = &self.process {
             lists.push(("process.programs", Kind::Programs, &process.programs));
             lists.push(("process.in-root", Kind::InRoot, &process.in_root));
-            lists.push(("process.network", Kind::Network, &process.network));
+            lists.push((
+                "process.network",
+                Kind::Network(By::Operator),
+                &process.network,
+            ));
             lists.push((
                 "process.environment",
                 Kind::Environment,
@@ -276,7 +282,7 @@ impl PluginPolicy {
             ));
         }
         if let Some(http) = &self.http {
-            lists.push(("http.hosts", Kind::Hosts, &http.hosts));
+            lists.push(("http.hosts", Kind::Hosts(By::Operator), &http.hosts));
         }
         lists
     }
