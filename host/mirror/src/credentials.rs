@@ -123,7 +123,7 @@ fn check_alias(alias: &str) -> Result<(), MirrorError> {
 #[derive(Clone)]
 pub(crate) enum Login {
     Password(String, Secret),
-    Key(Option<String>, PathBuf, Option<Secret>),
+    Key(Option<String>, Secret, Option<Secret>),
 }
 
 impl fmt::Debug for Login {
@@ -144,7 +144,8 @@ impl Login {
                 passphrase,
             } => {
                 let passphrase = passphrase.as_ref().map(SecretSource::read).transpose()?;
-                Self::Key(username.clone(), private_key.clone(), passphrase)
+                let key = Secret::read_key(private_key)?;
+                Self::Key(username.clone(), key, passphrase)
             }
         })
     }
@@ -168,11 +169,11 @@ impl Login {
             Self::Password(user, secret) if asked.is_user_pass_plaintext() => {
                 Cred::userpass_plaintext(user, secret.expose()).map(Some)
             }
-            Self::Key(user, file, passphrase) => {
+            Self::Key(user, key, passphrase) => {
                 let user = user.as_deref().or(url_user).unwrap_or("git");
                 if asked.is_ssh_key() {
                     let passphrase = passphrase.as_ref().map(Secret::expose);
-                    Cred::ssh_key(user, None, file, passphrase).map(Some)
+                    Cred::ssh_key_from_memory(user, None, key.expose(), passphrase).map(Some)
                 } else if asked.is_username() {
                     Cred::username(user).map(Some)
                 } else {

@@ -15,6 +15,9 @@ pub enum MirrorError {
     /// The policy does not grant it; says what was asked.
     #[error("not allowed: {0}")]
     Denied(String),
+    /// The work cannot be confined here, and the policy does not let it go unconfined.
+    #[error("git work cannot be confined on this machine")]
+    Unconfined(#[source] warren_confine::ConfineError),
     /// A URL, ref, branch, commit or alias that is not valid.
     #[error("invalid {what}: {why}")]
     InvalidArgument {
@@ -117,6 +120,7 @@ impl MirrorError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Denied(_) => "GitDenied",
+            Self::Unconfined(_) => "GitUnconfined",
             Self::InvalidArgument { .. } => "GitInvalidArgument",
             Self::NotARepository => "GitNotARepository",
             Self::UnsafeRepository(_) => "GitUnsafeRepository",
@@ -143,6 +147,7 @@ impl MirrorError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Denied(_) => "an operator can list it under `[git] allow` or `[credentials]`",
+            Self::Unconfined(error) => return error.hint(),
             Self::AuthenticationFailed(_) => "name a credential alias that may use this remote",
             Self::HostKeyUnknown { .. } => {
                 "compare the fingerprint with the server's, then add its key to the known_hosts file"
@@ -195,6 +200,9 @@ impl MirrorError {
         {
             return Self::NoSpace(doing);
         }
+        if warren_repo::is_too_much_memory(&source) {
+            return Self::TooLarge(format!("an object that takes too much memory to {doing}"));
+        }
         if source.code() == git2::ErrorCode::Locked {
             return Self::Locked(doing);
         }
@@ -220,7 +228,11 @@ impl From<RepoError> for MirrorError {
             }
             RepoError::Missing(name) => Self::Missing(name),
             RepoError::TooLarge(what) => Self::TooLarge(what),
-            RepoError::NoSpace(_) => Self::NoSpace("write the repository".to_owned()),
+            RepoError::NoSpace(why) => Self::NoSpace(why.to_string()),
+            RepoError::Timeout => {
+                Self::Timeout("work on the repository took longer than allowed".to_owned())
+            }
+            RepoError::Cancelled => Self::Cancelled("the work on the repository".to_owned()),
             error => Self::Io {
                 doing: "work on the repository".to_owned(),
                 source: error.into(),

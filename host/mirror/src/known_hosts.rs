@@ -24,14 +24,9 @@ pub(crate) enum Verdict {
     Changed,
 }
 
-/// Holds the key of a server against a file; a missing file knows nobody.
-pub(crate) fn check_file(
-    file: &Path,
-    host: &str,
-    port: u16,
-    key: &[u8],
-) -> Result<(), MirrorError> {
-    let text = match std::fs::File::open(file) {
+/// Reads a file; a missing one knows nobody.
+pub(crate) fn read(file: &Path) -> Result<String, MirrorError> {
+    Ok(match std::fs::File::open(file) {
         Ok(file) => {
             let mut bytes = Vec::new();
             file.take(FILE_BYTES_MAX)
@@ -41,9 +36,13 @@ pub(crate) fn check_file(
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(MirrorError::io("read the known_hosts file", error)),
-    };
+    })
+}
+
+/// Holds the key of a server against the text of a file.
+pub(crate) fn judge(text: &str, host: &str, port: u16, key: &[u8]) -> Result<(), MirrorError> {
     let name = name(host, port);
-    match check(&text, &name, key) {
+    match check(text, &name, key) {
         Verdict::Known => Ok(()),
         Verdict::Unknown => Err(MirrorError::HostKeyUnknown {
             host: name,

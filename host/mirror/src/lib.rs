@@ -3,6 +3,7 @@
 //! The only crate that sees a credential, and the only one that git reaches the network through.
 //! Everything goes by a mirror of ours; a RootDir is forked from it and pushed through it.
 
+mod confine;
 mod credentials;
 mod error;
 mod known_hosts;

@@ -139,6 +139,11 @@ impl Mirror {
         })
     }
 
+    /// Its folder, for a rule that lets work in.
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
     fn repository(&self) -> PathBuf {
         self.path.join(REPOSITORY)
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
+use warren_disk::budget::{Budget, Quota};
 use warren_disk::{Dir, beneath};
 
 use crate::session::{Session, SessionSpec};
@@ -30,6 +31,8 @@ pub struct MirrorsSpec {
     pub limits: Limits,
     /// Limits of work on a RootDir.
     pub repo_limits: warren_repo::Limits,
+    /// How full the disk of the state directory may get; none: as full as it is.
+    pub disk: Option<warren_disk::space::Limits>,
 }
 
 /// The host's mirrors. Cheap to clone; work happens in [`Session`]s.
@@ -47,6 +50,9 @@ pub(crate) struct Shared {
     pub(crate) known_hosts: PathBuf,
     pub(crate) limits: Limits,
     pub(crate) repo_limits: warren_repo::Limits,
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Room for mirrors and snapshots.
+    pub(crate) store: Budget,
 }
 
 impl Mirrors {
@@ -81,6 +87,8 @@ impl Mirrors {
             known_hosts: spec.known_hosts,
             limits: spec.limits,
             repo_limits: spec.repo_limits,
+            ca_file: spec.ca_file,
+            store: Budget::new(spec.state, Quota::default(), spec.disk),
         })))
     }
 

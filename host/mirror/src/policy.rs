@@ -34,7 +34,11 @@ const INNER_ENDINGS: [&str; 7] = [
 /// is, since that is how servers rename repositories: a pattern's path narrows what is asked for,
 /// not what a server answers with.
 #[derive(Debug, Clone)]
-pub struct UrlPolicy(Vec<Pattern>);
+pub struct UrlPolicy {
+    patterns: Vec<Pattern>,
+    /// Whether every URL matches: a layer that does not narrow.
+    any: bool,
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
@@ -63,7 +67,10 @@ pub(crate) struct Permit {
 
 impl Default for UrlPolicy {
     fn default() -> Self {
-        Self::new(&DEFAULT_ALLOW).unwrap_or_else(|_| Self(Vec::new()))
+        Self::new(&DEFAULT_ALLOW).unwrap_or_else(|_| Self {
+            patterns: Vec::new(),
+            any: false,
+        })
     }
 }
 
@@ -77,7 +84,32 @@ impl UrlPolicy {
             .iter()
             .map(|pattern| Pattern::parse(pattern.as_ref()))
             .collect::<Result<_, _>>()
-            .map(Self)
+            .map(|patterns| Self {
+                patterns,
+                any: false,
+            })
+    }
+
+    /// Parses the patterns of a layer that narrows what an operator allows. In it `**` stands for
+    /// all of that.
+    ///
+    /// # Errors
+    /// When one is not a pattern.
+    pub fn layer<S: AsRef<str>>(allow: &[S]) -> Result<Self, MirrorError> {
+        let (any, named): (Vec<_>, Vec<_>) = allow
+            .iter()
+            .map(AsRef::as_ref)
+            .partition(|pattern| *pattern == "**");
+        Ok(Self {
+            any: !any.is_empty(),
+            ..Self::new(&named)?
+        })
+    }
+
+    /// Whether a layer lets a URL through. Whether it is inside of a network is asked by the policy
+    /// that it narrows.
+    pub(crate) fn lets_through(&self, url: &RemoteUrl) -> bool {
+        self.any || self.patterns.iter().any(|pattern| pattern.matches(url))
     }
 
     /// Parses a URL, in any form, and holds it against the patterns. Nothing is resolved.
@@ -90,7 +122,7 @@ impl UrlPolicy {
 
     pub(crate) fn permit(&self, url: &str) -> Result<Permit, MirrorError> {
         let url = RemoteUrl::parse(url)?;
-        let mut matching = self.0.iter().filter(|pattern| pattern.matches(&url));
+        let mut matching = self.patterns.iter().filter(|pattern| pattern.matches(&url));
         if matching.clone().any(Pattern::names_host) {
             return Ok(Permit { url, named: true });
         }

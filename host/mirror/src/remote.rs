@@ -148,7 +148,9 @@ pub(crate) fn download(
             .download_tags(AutotagOption::None)
             .follow_redirects(RemoteRedirect::None)
             .update_fetchhead(false);
-        wire.run("fetch", || remote.download(&refspecs, Some(&mut options)))?;
+        let fetched = wire.run("fetch", || remote.download(&refspecs, Some(&mut options)));
+        wire.end();
+        fetched?;
         Ok(advertised)
     })
 }

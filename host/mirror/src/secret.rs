@@ -1,8 +1,9 @@
 //! Secrets: where they come from, and how they are kept out of every text.
 
 use std::fmt;
+use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -24,6 +25,11 @@ pub(crate) struct Secret(String);
 impl Secret {
     pub(crate) fn new(text: String) -> Self {
         Self(text)
+    }
+
+    /// Reads the file of a private key.
+    pub(crate) fn read_key(path: &Path) -> Result<Self, MirrorError> {
+        read_text(open(path)?).map(Self)
     }
 
     /// The secret itself, for the one place that sends it.
@@ -67,16 +73,7 @@ impl SecretSource {
         let text = match self {
             Self::Env(name) => std::env::var(name)
                 .map_err(|_| unusable(format!("environment variable `{name}` is not set")))?,
-            Self::File(path) => {
-                let file = std::fs::File::open(path).map_err(|error| {
-                    unusable(format!(
-                        "cannot read `{}`: {}",
-                        path.display(),
-                        error.kind()
-                    ))
-                })?;
-                read_text(file)?
-            }
+            Self::File(path) => read_text(open(path)?)?,
             Self::Command(words) => run(words)?,
         };
         let text = text.strip_suffix('\n').unwrap_or(&text);
@@ -90,6 +87,16 @@ impl SecretSource {
 
 fn unusable(why: impl Into<String>) -> MirrorError {
     MirrorError::AuthenticationFailed(format!("the credential cannot be used: {}", why.into()))
+}
+
+fn open(path: &Path) -> Result<File, MirrorError> {
+    File::open(path).map_err(|error| {
+        unusable(format!(
+            "cannot read `{}`: {}",
+            path.display(),
+            error.kind()
+        ))
+    })
 }
 
 fn read_text(from: impl Read) -> Result<String, MirrorError> {

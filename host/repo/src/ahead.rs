@@ -37,6 +37,7 @@ pub(crate) fn count_unpushed(repo: &Repo, head: Option<Oid>) -> Result<usize, Re
     };
     let fail = RepoError::git("list the refs");
     for reference in repo.git.references().map_err(&fail)? {
+        repo.bounds.check()?;
         let reference = reference.map_err(&fail)?;
         let is_remote = reference.name_bytes().starts_with(b"refs/remotes/");
         let commit = match reference.target() {
@@ -80,6 +81,7 @@ impl Walk<'_> {
             }
             return Ok(());
         }
+        self.repo.bounds.check()?;
         let commit = self.repo.commit(id)?;
         self.queue.push((commit.time().seconds(), id));
         self.open += usize::from(!is_hidden);

@@ -22,13 +22,17 @@ pub(crate) use listing::{Entry, Kind, Listing, Subtree, missing, read};
 pub use names::is_safe_name;
 pub(crate) use names::{is_gitmodules, is_safe_path};
 pub(crate) use smudge::Smudge;
-pub(crate) use write::{Item, Stat, stat_of, write};
+pub(crate) use write::{Item, Place, Stat, stat_of, write};
 
-use crate::RepoError;
+use crate::{Bounds, RepoError};
 
 /// How to convert each entry of a tree; the default for all when nothing is converted.
-pub(crate) fn smudges(git_dir: &Path, tree: &Listing) -> Result<Vec<Smudge>, RepoError> {
-    let mut smudges = attributes::smudges(git_dir, tree)?;
+pub(crate) fn smudges(
+    git_dir: &Path,
+    tree: &Listing,
+    bounds: &Bounds,
+) -> Result<Vec<Smudge>, RepoError> {
+    let mut smudges = attributes::smudges(git_dir, tree, bounds)?;
     smudges.resize(tree.entries.len(), Smudge::default());
     Ok(smudges)
 }
@@ -40,9 +44,10 @@ pub(crate) fn plan(
     git_dir: &Path,
     odb: &Odb<'_>,
     tree: Oid,
+    bounds: &Bounds,
 ) -> Result<(Vec<Item>, Vec<Subtree>), RepoError> {
-    let listing = read(odb, tree)?;
-    let smudges = smudges(git_dir, &listing)?;
+    let listing = read(odb, tree, bounds)?;
+    let smudges = smudges(git_dir, &listing, bounds)?;
     let entries = listing.entries.into_iter().zip(smudges);
     let items = entries.map(|(entry, smudge)| Item {
         path: entry.path,

@@ -34,7 +34,7 @@ impl Repo {
             });
         }
         self.check_idle()?;
-        let outbox = Outbox::new(outbox)?;
+        let outbox = Outbox::new(outbox, &self.bounds)?;
         let (_, head) = self.head_raw()?;
         let index = Index::load(self)?;
         let options = ScanOptions {

@@ -13,7 +13,7 @@ use crate::files::{self, as_path, show};
 use crate::index::{Index, Tracked};
 use crate::objects::Outbox;
 use crate::scan::{Found, Scan};
-use crate::{Repo, RepoError};
+use crate::{Bounds, Repo, RepoError};
 
 /// Longest file read as a whole. Longer ones are streamed and never converted, as git does with
 /// what passes `core.bigFileThreshold`.
@@ -63,6 +63,7 @@ pub(crate) fn settle(
     let mut settled = Vec::with_capacity(scan.files.len());
     let mut files = Vec::with_capacity(scan.files.len());
     for found in std::mem::take(&mut scan.files) {
+        repo.bounds.check()?;
         let tracked = found.tracked.map(|at| &index.entries[at]);
         let staged = tracked.filter(|tracked| !tracked.intent_to_add);
         let id = match found.known.map_or_else(|| reader.read(&found, staged), Ok) {
@@ -165,16 +166,24 @@ impl Reader<'_> {
         if staged.is_some_and(|staged| staged.id == id) || outbox.has(id) {
             return Ok(id);
         }
-        outbox.put_stream(size, |out| copy(path, file, size, out))
+        let bounds = &self.repo.bounds;
+        outbox.put_stream(size, |out| copy(bounds, path, file, size, out))
     }
 }
 
 /// Copies exactly `size` bytes, which the blob's header has promised.
-fn copy(path: &[u8], file: File, size: u64, out: &mut dyn Write) -> Result<(), RepoError> {
+fn copy(
+    bounds: &Bounds,
+    path: &[u8],
+    file: File,
+    size: u64,
+    out: &mut dyn Write,
+) -> Result<(), RepoError> {
     let mut file = file.take(size);
     let mut buffer = vec![0; 1 << 20];
     let mut left = size;
     while left > 0 {
+        bounds.check()?;
         let count = file
             .read(&mut buffer)
             .map_err(|error| unreadable(path, error))?;

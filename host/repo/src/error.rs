@@ -46,9 +46,15 @@ pub enum RepoError {
     /// Too many, too big or too deep.
     #[error("too large: {0}")]
     TooLarge(String),
-    /// The disk is full.
+    /// The disk is full, or a quota is used up.
     #[error("no space left")]
     NoSpace(#[source] std::io::Error),
+    /// The time was up before the work was done.
+    #[error("the time is up")]
+    Timeout,
+    /// The caller gave up.
+    #[error("cancelled")]
+    Cancelled,
     /// File work failed.
     #[error("cannot {doing}")]
     Io {
@@ -93,6 +99,8 @@ impl RepoError {
                 || message.contains("Disk quota exceeded")
             {
                 Self::NoSpace(std::io::Error::other(source))
+            } else if is_too_much_memory(&source) {
+                Self::TooLarge(format!("an object that takes too much memory to {doing}"))
             } else if message.contains("unsupported mandatory extension") {
                 Self::UnsupportedFormat("split or sparse index".to_owned())
             } else {
@@ -116,6 +124,8 @@ impl RepoError {
             Self::BadSnapshot(_) => "BadSnapshot",
             Self::TooLarge(_) => "TooLarge",
             Self::NoSpace(_) => "NoSpace",
+            Self::Timeout => "Timeout",
+            Self::Cancelled => "Cancelled",
             Self::Io { .. } => "Io",
             Self::Git { .. } => "GitFailed",
         }
@@ -137,6 +147,11 @@ impl RepoError {
         };
         Some(hint.to_owned())
     }
+}
+
+/// Whether libgit2 wanted a buffer longer than [`crate::setup`] lets it have.
+pub fn is_too_much_memory(error: &git2::Error) -> bool {
+    error.class() == git2::ErrorClass::NoMemory || error.message().contains("out of memory")
 }
 
 #[cfg(test)]

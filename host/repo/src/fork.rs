@@ -6,10 +6,11 @@ use git2::{ObjectType, Odb, Oid, Repository};
 use warren_disk::Dir;
 use warren_disk::text::escape;
 
-use crate::init::{make_dir, skeleton, write_file};
+use crate::checkout::Place;
+use crate::init::{SKELETON_INODES, make_dir, skeleton, write_file};
 use crate::packs::copy_objects;
 use crate::refs::{self, Config, RefSet};
-use crate::{Head, RepoError, checkout, setup};
+use crate::{Bounds, Head, RepoError, checkout, setup};
 
 /// Where HEAD goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct ForkSpec<'a> {
     pub default_branch: Option<String>,
     /// Where HEAD goes.
     pub head: HeadSpec,
+    /// How long it may take, and what it may take up.
+    pub bounds: Bounds,
 }
 
 /// Fills an empty directory with a fork of the mirror, checked out.
@@ -56,7 +59,8 @@ pub struct ForkSpec<'a> {
 ///
 /// # Errors
 /// `InvalidArgument` for a bad name or URL, or a directory that is not empty; `Missing` for a ref
-/// whose object the mirror lacks; `UnsafePath` and `TooLarge` for a tree that must not be written.
+/// whose object the mirror lacks; `UnsafePath` and `TooLarge` for a tree that must not be written;
+/// `NoSpace`, `Timeout` and `Cancelled`.
 pub fn fork(spec: ForkSpec<'_>, progress: &mut dyn FnMut(u64, u64)) -> Result<Head, RepoError> {
     setup::init()?;
     let repo = Repository::open_bare(spec.upstream).map_err(RepoError::git("open the mirror"))?;
@@ -66,12 +70,18 @@ pub fn fork(spec: ForkSpec<'_>, progress: &mut dyn FnMut(u64, u64)) -> Result<He
     layout.add_remote(&odb, &spec.remote_refs, spec.default_branch.as_deref())?;
     layout.add_tags(&odb, &spec.tags)?;
     let (head, commit) = layout.set_head(&odb, &spec.head)?;
-    let git = layout.write(spec.root, spec.root_path, &[spec.upstream])?;
+    let git = layout.write(spec.root, spec.root_path, &[spec.upstream], &spec.bounds)?;
     if let Some(commit) = commit {
         let tree = tree_of(&repo, commit)?;
-        let (items, subtrees) = checkout::plan(spec.upstream, &odb, tree)?;
-        let stats = checkout::write(spec.upstream, spec.root, &items, &[], progress)?;
+        let (items, subtrees) = checkout::plan(spec.upstream, &odb, tree, &spec.bounds)?;
+        let place = Place {
+            git_dir: spec.upstream,
+            root: spec.root,
+            bounds: &spec.bounds,
+        };
+        let stats = checkout::write(place, &items, &[], progress)?;
         let index = checkout::clean_index(items, stats, &subtrees);
+        spec.bounds.take(index.len() as u64, 1)?;
         write_file(&git, "index", &index)?;
     }
     Ok(head)
@@ -187,11 +197,14 @@ impl Layout {
         root: &Dir,
         root_path: &Path,
         from: &[&Path],
+        bounds: &Bounds,
     ) -> Result<Dir, RepoError> {
         let (config, packed) = (self.config.text()?, self.refs.packed()?);
+        let bytes = config.len() + packed.len() + self.stash_log.len();
+        bounds.take(bytes as u64, SKELETON_INODES)?;
         let git = skeleton(root, root_path)?;
         for repository in from {
-            copy_objects(repository, &git)?;
+            copy_objects(repository, &git, bounds)?;
         }
         write_file(&git, "config", &config)?;
         write_file(&git, "packed-refs", &packed)?;

@@ -10,7 +10,7 @@ use git2::Oid;
 use tempfile::TempDir;
 
 use crate::fork::{ForkSpec, HeadSpec, fork};
-use crate::{Head, RepoError};
+use crate::{Bounds, Head, RepoError};
 
 /// A directory for one test, with an upstream `up.git` and a clone of it, `work`.
 pub(crate) struct Lab(TempDir);
@@ -99,8 +99,18 @@ impl Lab {
 
     /// Forks the upstream into the new directory `name`.
     pub(crate) fn fork(&self, name: &str, head: HeadSpec) -> Result<(PathBuf, Head), RepoError> {
+        self.fork_within(name, head, Bounds::default())
+    }
+
+    /// The same within bounds.
+    pub(crate) fn fork_within(
+        &self,
+        name: &str,
+        head: HeadSpec,
+        bounds: Bounds,
+    ) -> Result<(PathBuf, Head), RepoError> {
         let path = self.path().join(name);
-        std::fs::create_dir(&path).unwrap();
+        std::fs::create_dir_all(&path).unwrap();
         let root = warren_disk::open_root(&path).unwrap();
         let spec = ForkSpec {
             upstream: &self.upstream(),
@@ -111,6 +121,7 @@ impl Lab {
             tags: self.refs("refs/tags/"),
             default_branch: Some("refs/heads/main".into()),
             head,
+            bounds,
         };
         let head = fork(spec, &mut |_, _| {})?;
         Ok((path, head))

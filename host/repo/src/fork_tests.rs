@@ -4,7 +4,7 @@ use git2::Oid;
 
 use crate::fork::HeadSpec;
 use crate::fork_testing::{Lab, files, fsck, git, git_with, id, observe};
-use crate::{Head, RepoError, init};
+use crate::{Bounds, Head, RepoError, init};
 
 fn sample() -> Lab {
     let lab = Lab::new();
@@ -63,7 +63,7 @@ fn a_fork_is_what_a_clone_is() {
             "{branch}"
         );
         assert!(!path.join(".git/hooks").exists());
-        crate::layout::check(&warren_disk::open_root(&path).unwrap()).unwrap();
+        crate::layout::check(&warren_disk::open_root(&path).unwrap(), &Bounds::default()).unwrap();
     }
 }
 
@@ -207,7 +207,7 @@ fn a_root_that_is_not_empty_stays_as_it_is() {
     std::fs::create_dir(&path).unwrap();
     std::fs::write(path.join("x"), "mine").unwrap();
     let root = warren_disk::open_root(&path).unwrap();
-    let error = init(&root, &path, "main", None).unwrap_err();
+    let error = init(&root, &path, "main", None, &Bounds::default()).unwrap_err();
     assert_eq!(error.code(), "InvalidArgument");
     assert_eq!(files(&path, &mut vec![]), ["x 644 mine"]);
 }
@@ -218,7 +218,14 @@ fn init_makes_an_empty_repository() {
     let path = lab.path().join("new");
     std::fs::create_dir(&path).unwrap();
     let root = warren_disk::open_root(&path).unwrap();
-    let head = init(&root, &path, "trunk", Some("https://example.org/r.git")).unwrap();
+    let head = init(
+        &root,
+        &path,
+        "trunk",
+        Some("https://example.org/r.git"),
+        &Bounds::default(),
+    )
+    .unwrap();
     assert_eq!(
         head,
         Head {
@@ -235,7 +242,7 @@ fn init_makes_an_empty_repository() {
         "https://example.org/r.git\n"
     );
     fsck(&path);
-    crate::layout::check(&root).unwrap();
+    crate::layout::check(&root, &Bounds::default()).unwrap();
     let mut names: Vec<_> = std::fs::read_dir(path.join(".git"))
         .unwrap()
         .map(|e| e.unwrap().file_name().into_string().unwrap())
@@ -318,7 +325,7 @@ fn a_tree_bomb_is_refused() {
         tree = id(&lab.upstream(), &format!("{commit}^{{tree}}"));
     }
     let repo = git2::Repository::open_bare(lab.upstream()).unwrap();
-    let read = crate::checkout::read_within(&repo.odb().unwrap(), tree, 10_000);
+    let read = crate::checkout::read_within(&repo.odb().unwrap(), tree, 10_000, &Bounds::default());
     assert!(matches!(read, Err(RepoError::TooLarge(_))));
 }
 
@@ -368,8 +375,14 @@ fn names_that_fold_together_are_named() {
     let up = lab.upstream();
     let repo = git2::Repository::open_bare(&up).unwrap();
     let odb = repo.odb().unwrap();
-    let (items, _) = crate::checkout::plan(&up, &odb, id(&up, "main^{tree}")).unwrap();
-    let error = crate::checkout::write(&up, &root, &items, &[], &mut |_, _| {}).unwrap_err();
+    let (items, _) =
+        crate::checkout::plan(&up, &odb, id(&up, "main^{tree}"), &Bounds::default()).unwrap();
+    let place = crate::checkout::Place {
+        git_dir: &up,
+        root: &root,
+        bounds: &Bounds::default(),
+    };
+    let error = crate::checkout::write(place, &items, &[], &mut |_, _| {}).unwrap_err();
     assert!(
         matches!(&error, RepoError::UnsafePath(path) if path.starts_with("README")),
         "{error}"

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use warren_disk::{Dir, beneath, text::escape};
 
 use crate::refs::{self, Config};
-use crate::{Head, RepoError};
+use crate::{Bounds, Head, RepoError};
 
 /// Makes an empty repository in an empty directory: our minimal config, no template, no hooks, HEAD
 /// unborn on `branch` (its short name), `origin` when a URL is given.
@@ -17,12 +17,14 @@ use crate::{Head, RepoError};
 /// `path` is where `root` lies, for messages.
 ///
 /// # Errors
-/// `InvalidArgument` for a bad branch or URL, or when the directory is not empty; `Io`, `NoSpace`.
+/// `InvalidArgument` for a bad branch or URL, or when the directory is not empty; `Io`, `NoSpace`,
+/// `Timeout`, `Cancelled`.
 pub fn init(
     root: &Dir,
     path: &Path,
     branch: &str,
     origin_url: Option<&str>,
+    bounds: &Bounds,
 ) -> Result<Head, RepoError> {
     let full = refs::branch(branch)?;
     let config = Config {
@@ -30,6 +32,7 @@ pub fn init(
         upstreams: Vec::new(),
     };
     let config = config.text()?;
+    bounds.take(config.len() as u64, SKELETON_INODES)?;
     let git = skeleton(root, path)?;
     write_file(&git, "config", &config)?;
     write_file(&git, "HEAD", format!("ref: {full}\n").as_bytes())?;
@@ -38,6 +41,9 @@ pub fn init(
         branch: Some(escape(branch.as_bytes())),
     })
 }
+
+/// Entries of a new `.git` without objects, its own included.
+pub(crate) const SKELETON_INODES: u64 = 16;
 
 /// Makes `.git` with the directories git wants, in a root that must be empty.
 pub(crate) fn skeleton(root: &Dir, path: &Path) -> Result<Dir, RepoError> {

@@ -9,7 +9,7 @@ use rustix::fs::FileType;
 use warren_disk::{Dir, beneath};
 
 use crate::files::{self, as_path, show};
-use crate::{RepoError, layout_config};
+use crate::{Bounds, RepoError, layout_config};
 
 /// Longest config read.
 pub(crate) const CONFIG_BYTES_MAX: u64 = 1 << 20;
@@ -62,9 +62,10 @@ const UNUSED: &[&[u8]] = &[
 /// - `Unsafe`: `.git` is a file or link, or something in it leads out of it.
 /// - `UnsupportedFormat`: sha256, reftable, partial or shallow clone, split index…
 /// - `TooLarge`: more entries or levels than any honest `.git` has.
-pub fn check(root: &Dir) -> Result<(), RepoError> {
+/// - `Timeout`, `Cancelled`.
+pub fn check(root: &Dir, bounds: &Bounds) -> Result<(), RepoError> {
     let git = open_git(root)?;
-    check_entries(&git)?;
+    check_entries(&git, bounds)?;
     for pointer in POINTERS {
         if exists(&git, pointer)? {
             return Err(RepoError::Unsafe(format!("there is `.git/{pointer}`")));
@@ -142,10 +143,11 @@ fn bytes_max(path: &[u8]) -> u64 {
 }
 
 /// Everything below `.git` that libgit2 may open must be a plain file or directory.
-fn check_entries(git: &Dir) -> Result<(), RepoError> {
+fn check_entries(git: &Dir, bounds: &Bounds) -> Result<(), RepoError> {
     let mut pending: Vec<(Vec<u8>, usize)> = vec![(Vec::new(), 0)];
     let mut count = 0;
     while let Some((path, depth)) = pending.pop() {
+        bounds.check()?;
         let fail = |error| RepoError::io(format!("list `.git/{}`", show(&path)), error);
         let dir = files::open_dir(git, &path).map_err(fail)?;
         for entry in files::entries(&dir).map_err(fail)? {

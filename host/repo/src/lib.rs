@@ -5,6 +5,7 @@
 //! nothing that is planted there, and no system or global config is read ([`setup`]).
 
 mod ahead;
+mod bounds;
 mod checkout;
 mod clean;
 mod commit;
@@ -23,6 +24,7 @@ pub mod layout;
 mod layout_config;
 mod locks;
 mod manifest;
+mod memory;
 mod objects;
 mod open;
 mod packs;
@@ -45,8 +47,9 @@ mod testrepo;
 mod text_stats;
 mod trees;
 
+pub use bounds::Bounds;
 pub use checkout::is_safe_name;
-pub use error::RepoError;
+pub use error::{RepoError, is_too_much_memory};
 pub use fork::{ForkSpec, HeadSpec, fork};
 pub use init::init;
 pub use locks::clear_stale_locks;

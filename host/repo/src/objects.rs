@@ -5,13 +5,13 @@ use std::io::Write as _;
 
 use git2::{Commit, ErrorCode, ObjectType, Odb, OdbLookupFlags, Oid, Repository, Tree};
 
-use crate::RepoError;
+use crate::{Bounds, RepoError};
 
 /// Most objects that one snapshot copies.
 const OBJECTS_MAX: usize = 5_000_000;
 
 /// Longest commit, tree or tag. A few KB on disk can stand for gigabytes of zeros.
-const META_BYTES_MAX: usize = 64 << 20;
+pub(crate) const META_BYTES_MAX: usize = 64 << 20;
 
 /// Refuses an object that is missing, of another kind, or too long to be read into memory.
 pub(crate) fn check(odb: &Odb<'_>, id: Oid, kind: ObjectType) -> Result<(), RepoError> {
@@ -49,12 +49,13 @@ pub(crate) fn tree<'r>(
 pub(crate) struct Outbox<'a> {
     repo: &'a Repository,
     odb: Odb<'a>,
+    bounds: &'a Bounds,
 }
 
 impl<'a> Outbox<'a> {
-    pub(crate) fn new(repo: &'a Repository) -> Result<Self, RepoError> {
+    pub(crate) fn new(repo: &'a Repository, bounds: &'a Bounds) -> Result<Self, RepoError> {
         let odb = repo.odb().map_err(RepoError::git("open the outbox"))?;
-        Ok(Self { repo, odb })
+        Ok(Self { repo, odb, bounds })
     }
 
     pub(crate) fn repo(&self) -> &'a Repository {
@@ -74,6 +75,7 @@ impl<'a> Outbox<'a> {
         if self.has(id) {
             return Ok(id);
         }
+        self.bounds.take_store(data.len() as u64, 1)?;
         self.odb.write(kind, data).map_err(fail)
     }
 
@@ -86,6 +88,7 @@ impl<'a> Outbox<'a> {
         let fail = RepoError::git("write an object");
         let length = usize::try_from(size)
             .map_err(|_| RepoError::TooLarge(format!("a file of {size} bytes")))?;
+        self.bounds.take_store(size, 1)?;
         let mut writer = self.odb.writer(length, ObjectType::Blob).map_err(&fail)?;
         copy(&mut writer)?;
         writer.finalize().map_err(fail)
@@ -124,6 +127,7 @@ impl<'a> Transfer<'a> {
 
     /// Whether an object has to be copied; asked once for each.
     fn wants(&mut self, id: Oid) -> Result<bool, RepoError> {
+        self.to.bounds.check()?;
         if self.seen.contains(&id) || self.to.has(id) {
             return Ok(false);
         }
@@ -191,22 +195,31 @@ impl<'a> Transfer<'a> {
             return Ok(());
         }
         let fail = RepoError::git("copy objects");
+        let bounds = self.to.bounds;
         let mut builder = self.from.packbuilder().map_err(&fail)?;
         for &id in &self.wanted {
+            bounds.check()?;
             builder.insert_object(id, None).map_err(missing(id))?;
         }
         let mut writer = self.to.odb.packwriter().map_err(&fail)?;
+        builder
+            .set_progress_callback(|_, _, _| bounds.check().is_ok())
+            .map_err(&fail)?;
         let mut broken = None;
-        let done = builder.foreach(|bytes| match writer.write_all(bytes) {
-            Ok(()) => true,
-            Err(error) => {
-                broken = Some(error);
-                false
-            }
+        let done = builder.foreach(|bytes| {
+            let taken = bounds.take_store(bytes.len() as u64, 0);
+            let written = taken.and_then(|()| {
+                let written = writer.write_all(bytes);
+                written.map_err(|error| RepoError::io("write a pack", error))
+            });
+            broken = written.err();
+            broken.is_none()
         });
         if let Some(error) = broken {
-            return Err(RepoError::io("write a pack", error));
+            return Err(error);
         }
+        // What stopped the search for deltas.
+        bounds.check()?;
         done.map_err(&fail)?;
         writer.commit().map_err(&fail)?;
         drop(writer);

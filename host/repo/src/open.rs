@@ -9,7 +9,7 @@ use git2::{Commit, Odb, Oid, ReferenceType, Repository, RepositoryOpenFlags, Rep
 use warren_disk::Dir;
 
 use crate::files::show;
-use crate::{Head, RepoError, layout, objects, setup};
+use crate::{Bounds, Head, RepoError, layout, objects, setup};
 
 const BRANCHES: &[u8] = b"refs/heads/";
 
@@ -18,6 +18,7 @@ pub struct Repo {
     pub(crate) git: Repository,
     pub(crate) root: Dir,
     pub(crate) git_dir: Dir,
+    pub(crate) bounds: Bounds,
 }
 
 impl std::fmt::Debug for Repo {
@@ -30,14 +31,14 @@ impl std::fmt::Debug for Repo {
 
 impl Repo {
     /// Checks the layout through `root` and opens the repository at `path`, the RootDir's absolute
-    /// path on the host, which must be the same directory.
+    /// path on the host, which must be the same directory. All work on it stays within `bounds`.
     ///
     /// # Errors
     ///
     /// Those of [`layout::check`]; `Unsafe` when `path` is another directory by now; `Git`.
-    pub fn open(root: &Dir, path: &Path) -> Result<Self, RepoError> {
+    pub fn open(root: &Dir, path: &Path, bounds: Bounds) -> Result<Self, RepoError> {
         setup::init()?;
-        layout::check(root)?;
+        layout::check(root, &bounds)?;
         let fail = |error: io::Error| RepoError::io("open the RootDir", error);
         let root = root.try_clone().map_err(fail)?;
         let git_dir = layout::open_git(&root)?;
@@ -45,7 +46,12 @@ impl Repo {
         let nowhere: [&Path; 0] = [];
         let git = Repository::open_ext(path.join(".git"), flags, nowhere)
             .map_err(RepoError::git("open the repository"))?;
-        let repo = Self { git, root, git_dir };
+        let repo = Self {
+            git,
+            root,
+            git_dir,
+            bounds,
+        };
         repo.check_place(path)?;
         Ok(repo)
     }

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use warren_disk::{Dir, beneath, copy};
 
-use crate::RepoError;
 use crate::init::make_dir;
+use crate::{Bounds, RepoError};
 
 /// Copies every pack and loose object of the bare repository at `from` into `.git`: as blocks shared
 /// by the file system where it can, never as hard links. Alternates of `from` are not followed.
 ///
 /// An object that is there already stays.
-pub(crate) fn copy_objects(from: &Path, git: &Dir) -> Result<(), RepoError> {
+pub(crate) fn copy_objects(from: &Path, git: &Dir, bounds: &Bounds) -> Result<(), RepoError> {
     let doing = || format!("copy objects from `{}`", from.display());
     let source =
         warren_disk::open_root(&from.join("objects")).map_err(|e| RepoError::io(doing(), e))?;
@@ -23,18 +23,26 @@ pub(crate) fn copy_objects(from: &Path, git: &Dir) -> Result<(), RepoError> {
         let Some(name) = name.to_str() else { continue };
         if name == "pack" || is_fan_out(name) {
             let rel = format!("objects/{name}");
+            bounds.take(0, 1)?;
             make_dir(git, &rel)?;
-            copy_dir(&source, name, git, &rel).map_err(|e| RepoError::io(doing(), e))?;
+            copy_dir(&source, name, git, &rel, bounds)?;
         }
     }
     Ok(())
 }
 
-fn copy_dir(source: &Dir, name: &str, git: &Dir, rel: &str) -> io::Result<()> {
-    let from = beneath::open_dir(source, Path::new(name))?;
-    let to = beneath::open_dir(git, Path::new(rel))?;
-    for entry in from.entries()? {
-        let file_name = entry?.file_name();
+fn copy_dir(
+    source: &Dir,
+    name: &str,
+    git: &Dir,
+    rel: &str,
+    bounds: &Bounds,
+) -> Result<(), RepoError> {
+    let fail = |e| RepoError::io(format!("copy objects to `.git/{rel}`"), e);
+    let from = beneath::open_dir(source, Path::new(name)).map_err(fail)?;
+    let to = beneath::open_dir(git, Path::new(rel)).map_err(fail)?;
+    for entry in from.entries().map_err(fail)? {
+        let file_name = entry.map_err(fail)?.file_name();
         let Some(file) = file_name.to_str() else {
             continue;
         };
@@ -46,11 +54,12 @@ fn copy_dir(source: &Dir, name: &str, git: &Dir, rel: &str) -> io::Result<()> {
         if !wanted {
             continue;
         }
-        let content = beneath::open_file(&from, Path::new(file))?;
+        let content = beneath::open_file(&from, Path::new(file)).map_err(fail)?;
+        bounds.take(content.metadata().map_err(fail)?.len(), 1)?;
         match copy::copy_file(&content, &to, file, 0o444) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             done => {
-                done?;
+                done.map_err(fail)?;
             }
         }
     }
@@ -104,8 +113,9 @@ mod tests {
         make_dir(&root, "git").unwrap();
         let git = beneath::open_dir(&root, Path::new("git")).unwrap();
         make_dir(&git, "objects").unwrap();
-        copy_objects(&tmp.path().join("from"), &git).unwrap();
-        copy_objects(&tmp.path().join("from"), &git).unwrap();
+        for _ in 0..2 {
+            copy_objects(&tmp.path().join("from"), &git, &Bounds::default()).unwrap();
+        }
         let list = |dir: &str| {
             let entries = std::fs::read_dir(tmp.path().join("git/objects").join(dir)).unwrap();
             let mut names: Vec<_> = entries

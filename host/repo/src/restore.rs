@@ -10,9 +10,10 @@ use std::path::Path;
 use git2::{Oid, Repository};
 use warren_disk::Dir;
 
+use crate::checkout::Place;
 use crate::fork::Layout;
 use crate::init::write_file;
-use crate::{Head, RepoError, checkout, setup};
+use crate::{Bounds, Head, RepoError, checkout, setup};
 use snapshot::Saved;
 
 /// What to bring back, and from where.
@@ -39,6 +40,18 @@ pub struct RestoreSpec<'a> {
     /// Leave HEAD on a clean local branch of this name at the snapshot's own commit, instead of
     /// everything as it was.
     pub as_branch: Option<String>,
+    /// How long it may take, and what it may take up.
+    pub bounds: Bounds,
+}
+
+impl RestoreSpec<'_> {
+    fn place(&self) -> Place<'_> {
+        Place {
+            git_dir: self.inbox,
+            root: self.root,
+            bounds: &self.bounds,
+        }
+    }
 }
 
 /// Fills an empty directory from a snapshot.
@@ -67,16 +80,22 @@ pub fn restore(
         Some(branch) => state::set_head_on(&mut layout, &repo, &saved, branch)?,
         None => state::set_head(&mut layout, &saved)?,
     };
-    let git = layout.write(spec.root, spec.root_path, &[spec.upstream, spec.inbox])?;
+    let git = layout.write(
+        spec.root,
+        spec.root_path,
+        &[spec.upstream, spec.inbox],
+        &spec.bounds,
+    )?;
     let index = if spec.as_branch.is_some() {
-        let (items, subtrees) = checkout::plan(spec.inbox, &odb, saved.tree)?;
+        let (items, subtrees) = checkout::plan(spec.inbox, &odb, saved.tree, &spec.bounds)?;
         let dirs = saved.empty_dirs()?;
-        let mut stats = checkout::write(spec.inbox, spec.root, &items, &dirs, progress)?;
+        let mut stats = checkout::write(spec.place(), &items, &dirs, progress)?;
         modes::apply(spec.root, &saved, &items, &mut stats)?;
         checkout::clean_index(items, stats, &subtrees)
     } else {
         tree::lay(&spec, &odb, &saved, progress)?
     };
+    spec.bounds.take(index.len() as u64, 1)?;
     write_file(&git, "index", &index)?;
     Ok(head)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use git2::{Oid, Repository};
 
 use crate::fork_testing::{Lab, chmod, git};
-use crate::{Head, Repo, RepoError, RestoreSpec, Snapshot, SnapshotOptions, restore};
+use crate::{Bounds, Head, Repo, RepoError, RestoreSpec, Snapshot, SnapshotOptions, restore};
 
 impl Lab {
     /// A bare repository on top of the upstream.
@@ -33,7 +33,7 @@ impl Lab {
             ..SnapshotOptions::default()
         };
         let root = warren_disk::open_root(dir).unwrap();
-        let repo = Repo::open(&root, dir).unwrap();
+        let repo = Repo::open(&root, dir, Bounds::default()).unwrap();
         let snapshot = repo
             .snapshot(&Repository::open_bare(&outbox).unwrap(), &options)
             .unwrap();
@@ -69,6 +69,7 @@ impl Lab {
             tags: self.refs("refs/tags/"),
             default_branch: Some("main".into()),
             as_branch: as_branch.map(str::to_owned),
+            bounds: Bounds::default(),
         };
         let head = restore(spec, &mut |_, _| {})?;
         Ok((path, head))

@@ -318,7 +318,14 @@ fn a_repository_that_init_made_comes_back() {
     let dir = lab.path().join("made");
     std::fs::create_dir(&dir).unwrap();
     let root = warren_disk::open_root(&dir).unwrap();
-    crate::init(&root, &dir, "main", Some("https://example.org/up.git")).unwrap();
+    crate::init(
+        &root,
+        &dir,
+        "main",
+        Some("https://example.org/up.git"),
+        &crate::Bounds::default(),
+    )
+    .unwrap();
     write(&dir, b"staged", b"1\n");
     git(&dir, &["add", "-A"]);
     write(&dir, b"untracked", b"2\n");

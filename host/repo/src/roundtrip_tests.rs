@@ -76,6 +76,7 @@ fn there_and_back(repo: &TestRepo) -> (Snapshot, Head, Seen) {
         tags: Vec::new(),
         default_branch: None,
         as_branch: None,
+        bounds: crate::Bounds::default(),
     };
     let head = restore(spec, &mut |_, _| {}).unwrap();
     git_in(&back, &["fsck", "--strict"]);

@@ -159,6 +159,7 @@ impl Walk<'_> {
     }
 
     fn count(&mut self) -> Result<(), RepoError> {
+        self.repo.bounds.check()?;
         self.entries += 1;
         let max = self.options.limits.entries_max;
         if self.entries > max {
@@ -326,6 +327,10 @@ impl Walk<'_> {
         let mut bytes = 0_u64;
         let mut pending = vec![prefix.to_vec()];
         while let Some(prefix) = pending.pop() {
+            // Time that is up is told by whoever looks next.
+            if self.repo.bounds.check().is_err() {
+                return bytes;
+            }
             let entries = files::open_dir(&self.repo.root, &prefix)
                 .and_then(|dir| files::entries(&dir))
                 .unwrap_or_else(|error| {

@@ -19,7 +19,7 @@ static DONE: OnceLock<Result<(), String>> = OnceLock::new();
 
 /// Sets libgit2 up: no config from outside a repository is read, owners are not compared (a RootDir
 /// is ours because the host registered it), every object is checked when it is read and written,
-/// and caches are bounded.
+/// and caches and buffers are bounded.
 ///
 /// Call it once at start, before any other thread uses libgit2: the first use loads the CA store
 /// (about 55 ms). Later calls do nothing; [`crate::Repo::open`] makes one.
@@ -41,6 +41,7 @@ pub fn init() -> Result<(), RepoError> {
     reason = "the settings are process-wide; `DONE` makes this run once, before a repository is opened"
 )]
 fn apply() -> Result<(), git2::Error> {
+    crate::memory::bound()?;
     git2::opts::strict_object_creation(true);
     git2::opts::strict_hash_verification(true);
     // SAFETY: no other code sets these, and `OnceLock` lets one thread in.

@@ -18,6 +18,9 @@ use local::Local;
 /// The last second of 2099: times beyond it are somebody's joke and some servers refuse them.
 const TIME_MAX: i64 = 4_102_444_799;
 
+/// Longest blob in bytes: libgit2 holds one in memory as a whole, and so do we when it is written.
+pub(crate) const BLOB_BYTES_MAX: u64 = 512 << 20;
+
 /// How much one RootDir may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -33,7 +36,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             entries_max: 1_000_000,
-            blob_bytes_max: 1 << 30,
+            blob_bytes_max: BLOB_BYTES_MAX,
             depth_max: 512,
         }
     }
@@ -91,7 +94,7 @@ impl Repo {
         options: &SnapshotOptions,
     ) -> Result<Snapshot, RepoError> {
         self.check_idle()?;
-        let outbox = Outbox::new(outbox)?;
+        let outbox = Outbox::new(outbox, &self.bounds)?;
         let keep = parse_keep(&options.keep)?;
         let (branch, head) = self.head_raw()?;
         let index = Index::load(self)?;
@@ -196,6 +199,7 @@ impl Repo {
         let fail = RepoError::git("walk the commits");
         let mut walk = outbox.repo().revwalk().map_err(&fail)?;
         for tip in tips {
+            self.bounds.check()?;
             walk.push(tip).map_err(&fail)?;
         }
         for tip in remote {

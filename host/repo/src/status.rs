@@ -108,6 +108,7 @@ fn tree_files(repo: &Repo, root: Oid) -> Result<Vec<(Vec<u8>, u32, Oid)>, RepoEr
         let tree = objects::tree(&repo.git, &odb, id)?;
         for entry in &tree {
             left -= 1;
+            repo.bounds.check()?;
             let path = [prefix.as_slice(), entry.name_bytes()].concat();
             if left == 0 || path.len() > PATH_BYTES_MAX {
                 return Err(RepoError::TooLarge("HEAD's tree".to_owned()));

@@ -9,7 +9,7 @@ use std::process::Command;
 use git2::{Oid, Repository};
 use warren_disk::Dir;
 
-use crate::{Repo, RepoError, Snapshot, SnapshotOptions};
+use crate::{Bounds, Repo, RepoError, Snapshot, SnapshotOptions};
 
 pub(crate) struct TestRepo {
     dir: tempfile::TempDir,
@@ -63,7 +63,7 @@ impl TestRepo {
     }
 
     pub(crate) fn open(&self) -> Result<Repo, RepoError> {
-        Repo::open(&self.root(), &self.path())
+        Repo::open(&self.root(), &self.path(), Bounds::default())
     }
 
     /// Runs git in the RootDir and returns what it prints.

@@ -142,6 +142,10 @@ impl Config {
                 ..warren_mirror::Limits::default()
             },
             repo_limits: warren_repo::Limits::default(),
+            disk: Some(Limits {
+                soft_percent: self.soft_limit_percent.value,
+                hard_percent: self.hard_limit_percent.value,
+            }),
         })
         .map_err(OpenError::Mirrors)?;
         // Made above. A leftover that resists costs disk and nothing else.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::time::Instant;
+use warren_disk::budget::Budget;
 use warren_mirror::{Mirrors, SessionSpec};
 use warren_process::Launcher;
 
@@ -45,9 +46,12 @@ impl Services {
             // keeps a ref of its own on a remote that they share.
             dir_name: format!("{}/{}/{}", cx.tenant, cx.project, cx.dir_name),
             dry_run: is_dry(cx),
-            push_refs: grant.push_refs.clone(),
+            push_refs: vec![grant.push_refs.clone()],
+            remotes: Vec::new(),
             aliases: grant.aliases.clone(),
             received_bytes_max: grant.received_bytes_max,
+            budget: Budget::unlimited(),
+            unconfined: false,
             progress: Arc::new(move |now| progress(now.stage, now.done, now.total)),
             deadline: deadline.into_std(),
             cancel: Arc::clone(&stop.0),

@@ -4,7 +4,8 @@ use git2::{ObjectType, Oid, Repository};
 use warren_repo::{ForkSpec, Head, HeadSpec, RestoreSpec};
 
 use super::publish::check_snapshot;
-use super::{Granted, Lay, Origin, Session, ids};
+use super::{Aim, Granted, Lay, Origin, Session, ids};
+use crate::confine;
 use crate::mirror::{self, Held};
 use crate::scratch::Scratch;
 use crate::{MirrorError, names, remote};
@@ -33,13 +34,11 @@ impl Session {
             .map(|origin| self.permit(origin))
             .transpose()?
             .map(|permit| permit.url.to_string());
-        warren_repo::init(
-            &self.spec.root,
-            &self.spec.root_path,
-            branch,
-            url.as_deref(),
-        )?;
-        Ok(())
+        confine::run(&self.reach_root(Aim::Fill)?, None, |_| {
+            let (root, path) = (&self.spec.root, &self.spec.root_path);
+            warren_repo::init(root, path, branch, url.as_deref(), &self.bounds(Aim::Fill))?;
+            Ok(())
+        })
     }
 
     /// Fills the empty root with a fork of the remote. `branch` is a branch, a tag or a full commit
@@ -91,14 +90,15 @@ impl Session {
     fn fork(
         &self,
         origin: &Origin,
-        pick: impl Fn(&Held) -> Result<HeadSpec, MirrorError>,
+        pick: impl Fn(&Held) -> Result<HeadSpec, MirrorError> + Send + Sync,
     ) -> Result<Head, MirrorError> {
         self.check_empty()?;
-        let granted = self.grant(origin)?;
-        self.healing(&granted, || {
-            let held = granted.mirror.refresh(&granted.wire, self.wait())?;
-            let head = pick(&held)?;
-            Ok(self.fork_from(&granted, &held, head))
+        self.with_remote(origin, Aim::Fill, |granted| {
+            self.healing(granted, || {
+                let held = granted.mirror.refresh(&granted.wire, self.wait())?;
+                let head = pick(&held)?;
+                Ok(self.fork_from(granted, &held, head))
+            })
         })
     }
 
@@ -136,6 +136,7 @@ impl Session {
             tags: ids(held, "refs/tags/")?,
             default_branch: held.upstream.head.clone(),
             head,
+            bounds: self.bounds(Aim::Fill),
         };
         Ok(warren_repo::fork(spec, &mut self.files_progress())?)
     }
@@ -155,7 +156,6 @@ impl Session {
         let snapshot = names::commit(commit)?;
         let ref_name = names::expand_ref(ref_name)?;
         self.check_empty()?;
-        let granted = self.grant(origin)?;
         let as_branch = match lay {
             Lay::WorkingTree => None,
             Lay::Branch => Some(
@@ -167,23 +167,26 @@ impl Session {
                     .to_owned(),
             ),
         };
-        let url = granted.url();
-        self.healing(&granted, || {
-            let (held, inbox) = self.receive(&granted, &ref_name, snapshot)?;
-            let spec = RestoreSpec {
-                inbox: &inbox.repository(),
-                snapshot,
-                upstream: &held.path,
-                root: &self.spec.root,
-                root_path: &self.spec.root_path,
-                origin_url: &url,
-                remote_refs: ids(&held, "refs/heads/")?,
-                tags: ids(&held, "refs/tags/")?,
-                default_branch: held.upstream.head.clone(),
-                as_branch: as_branch.clone(),
-            };
-            let done = warren_repo::restore(spec, &mut self.files_progress());
-            Ok(done.map_err(MirrorError::from))
+        self.with_remote(origin, Aim::Fill, |granted| {
+            self.healing(granted, || {
+                let url = granted.url();
+                let (held, inbox) = self.receive(granted, &ref_name, snapshot)?;
+                let spec = RestoreSpec {
+                    inbox: inbox.repository(),
+                    snapshot,
+                    upstream: &held.path,
+                    root: &self.spec.root,
+                    root_path: &self.spec.root_path,
+                    origin_url: &url,
+                    remote_refs: ids(&held, "refs/heads/")?,
+                    tags: ids(&held, "refs/tags/")?,
+                    default_branch: held.upstream.head.clone(),
+                    as_branch: as_branch.clone(),
+                    bounds: self.bounds(Aim::Fill),
+                };
+                let done = warren_repo::restore(spec, &mut self.files_progress());
+                Ok(done.map_err(MirrorError::from))
+            })
         })
     }
 

@@ -6,8 +6,9 @@ use git2::{ObjectType, Oid, Repository};
 use warren_model::Receipt;
 use warren_repo::{Head, Repo, SnapshotOptions, Status};
 
-use super::{Granted, Origin, Session, Snapshot, ids};
+use super::{Aim, Granted, Origin, Session, Snapshot, ids};
 use crate::MirrorError;
+use crate::confine;
 use crate::mirror::Held;
 
 /// Longest wait for a git of the user's that works in the RootDir.
@@ -19,7 +20,7 @@ impl Session {
     /// # Errors
     /// Those of [`Repo::open`].
     pub fn head(&self) -> Result<Head, MirrorError> {
-        Ok(self.repo()?.head()?)
+        self.with_root(|repo| Ok(repo.head()?))
     }
 
     /// Says what the working tree holds.
@@ -27,7 +28,7 @@ impl Session {
     /// # Errors
     /// Those of [`Repo::open`] and [`Repo::status`].
     pub fn status(&self) -> Result<Status, MirrorError> {
-        Ok(self.repo()?.status(self.shared.repo_limits)?)
+        self.with_root(|repo| Ok(repo.status(self.shared.repo_limits)?))
     }
 
     /// Makes a snapshot in the host's store. `keep` lists paths to save although they are ignored.
@@ -35,15 +36,18 @@ impl Session {
     /// # Errors
     /// Those of [`Repo::snapshot`], and those of talking to the remote: only it knows what it has.
     pub fn snapshot(&mut self, origin: &Origin, keep: &[String]) -> Result<Snapshot, MirrorError> {
-        let granted = self.grant(origin)?;
+        let admitted = self.admit(origin)?;
+        let url = admitted.permit.url.to_string();
         self.clear_locks()?;
-        let held = granted.mirror.refresh(&granted.wire, self.wait())?;
-        let made = self.build(&granted, &held, keep)?;
+        let made = self.with_admitted(admitted, Aim::Look, |granted| {
+            let held = granted.mirror.refresh(&granted.wire, self.wait())?;
+            self.build(granted, &held, keep)
+        })?;
         let commit = made.commit.to_string();
         self.snapshots.insert(made.commit);
         if made.saved {
             self.receipts.push(Receipt {
-                url: granted.url(),
+                url,
                 ref_name: None,
                 commit: commit.clone(),
             });
@@ -61,23 +65,25 @@ impl Session {
     /// # Errors
     /// Those of [`Repo::commit_all`], and those of talking to the remote.
     pub fn commit_all(
-        &mut self,
+        &self,
         origin: &Origin,
         message: &str,
     ) -> Result<Option<String>, MirrorError> {
-        let granted = self.grant(origin)?;
+        let admitted = self.admit(origin)?;
         self.clear_locks()?;
-        let held = granted.mirror.refresh(&granted.wire, self.wait())?;
-        let repo = self.repo()?;
-        let limits = self.shared.repo_limits;
-        let outbox = self.outbox(&granted.key, &held)?.open()?;
-        let made = repo.commit_all(&outbox, message, limits)?;
+        let made = self.with_admitted(admitted, Aim::Look, |granted| {
+            let held = granted.mirror.refresh(&granted.wire, self.wait())?;
+            let repo = self.repo()?;
+            let limits = self.shared.repo_limits;
+            let outbox = self.outbox(&granted.key, &held)?.open()?;
+            Ok(repo.commit_all(&outbox, message, limits)?)
+        })?;
         Ok(made.map(|id| id.to_string()))
     }
 
     /// Brings HEAD's own commit into the outbox.
     pub(super) fn copy_head(
-        &mut self,
+        &self,
         granted: &Granted,
         held: &Held,
         commit: Oid,
@@ -91,7 +97,7 @@ impl Session {
     }
 
     fn build(
-        &mut self,
+        &self,
         granted: &Granted,
         held: &Held,
         keep: &[String],
@@ -125,7 +131,21 @@ impl Session {
     }
 
     fn repo(&self) -> Result<Repo, MirrorError> {
-        Ok(Repo::open(&self.spec.root, &self.spec.root_path)?)
+        let open = Repo::open(
+            &self.spec.root,
+            &self.spec.root_path,
+            self.bounds(Aim::Look),
+        );
+        Ok(open?)
+    }
+
+    /// Looks at the repository on a thread that reaches the RootDir only.
+    fn with_root<T: Send>(
+        &self,
+        look: impl FnOnce(&Repo) -> Result<T, MirrorError> + Send,
+    ) -> Result<T, MirrorError> {
+        let reach = self.reach_root(Aim::Look)?;
+        confine::run(&reach, None, |_| look(&self.repo()?))
     }
 
     /// Lock files of a git that was killed must not keep work from being saved.
@@ -135,7 +155,7 @@ impl Session {
             .deadline
             .saturating_duration_since(Instant::now())
             .min(LOCK_WAIT);
-        warren_repo::layout::check(&self.spec.root)?;
+        warren_repo::layout::check(&self.spec.root, &self.bounds(Aim::Look))?;
         Ok(warren_repo::clear_stale_locks(
             &self.spec.root,
             &self.spec.root_path,

@@ -6,25 +6,29 @@ mod publish;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use git2::Oid;
+use warren_confine::Access;
 use warren_disk::Dir;
+use warren_disk::budget::Budget;
 use warren_model::{Loss, Receipt};
-use warren_repo::Head;
+use warren_repo::{Bounds, Head};
 
+use crate::confine::{self, Reach, Resolver};
+use crate::credentials::Login;
 use crate::mirror::{self, Held, Mirror, Wait};
 use crate::mirrors::Shared;
 use crate::policy::Permit;
 use crate::progress::ProgressSink;
 use crate::remote_url::Scheme;
-use crate::scratch::Scratch;
-use crate::wire::{Wire, WireSpec};
-use crate::{MirrorError, RefPatterns};
+use crate::scratch::{Folder, Scratch};
+use crate::wire::{Limits, Wire, WireSpec};
+use crate::{MirrorError, RefPatterns, UrlPolicy, known_hosts};
 
 /// What a session may do, and for whom.
 pub struct SessionSpec {
@@ -38,14 +42,20 @@ pub struct SessionSpec {
     pub dir_name: String,
     /// Whether nothing outside of the host may change: `push` and `delete_remote_ref` only look.
     pub dry_run: bool,
-    /// Refs that may be pushed and deleted.
-    pub push_refs: RefPatterns,
+    /// Refs that may be pushed and deleted: every one of these must allow it, at least one.
+    pub push_refs: Vec<RefPatterns>,
+    /// What narrows the host's own policy: every one of these must let a URL through.
+    pub remotes: Vec<UrlPolicy>,
     /// Credential aliases that may be used; none: all.
     pub aliases: Option<BTreeSet<String>>,
     /// Most bytes that one verb may receive, say what is left of a quota; the host's limit holds
     /// when it is lower.
     pub received_bytes_max: Option<u64>,
-    /// Takes reports.
+    /// What the RootDir may take of the disk.
+    pub budget: Budget,
+    /// Whether work may go on where threads cannot be confined, or must not be.
+    pub unconfined: bool,
+    /// Takes reports, on the thread that works.
     pub progress: ProgressSink,
     /// When every verb must have ended.
     pub deadline: Instant,
@@ -103,13 +113,24 @@ pub struct Session {
     shared: Arc<Shared>,
     spec: SessionSpec,
     /// Where snapshots and commits are built, by mirror.
-    outboxes: HashMap<String, Scratch>,
+    outboxes: Mutex<HashMap<String, Arc<Scratch>>>,
+    /// Holds them; made when it is first wanted.
+    folder: OnceLock<Folder>,
     /// Commits that `snapshot` made.
     snapshots: HashSet<Oid>,
     receipts: Vec<Receipt>,
 }
 
-/// A remote that the policy granted.
+/// A remote that the policy granted, with all that is read before work is confined.
+struct Admitted {
+    permit: Permit,
+    login: Option<Login>,
+    known_hosts: String,
+    key: String,
+    mirror: Mirror,
+}
+
+/// A remote that work may go on with.
 struct Granted {
     key: String,
     wire: Rc<Wire>,
@@ -122,12 +143,24 @@ impl Granted {
     }
 }
 
+/// What a verb does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Aim {
+    /// Fills the RootDir.
+    Fill,
+    /// Looks at the RootDir and at the remote.
+    Look,
+    /// Looks at the RootDir and changes the remote.
+    Publish,
+}
+
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>, spec: SessionSpec) -> Self {
         Self {
             shared,
             spec,
-            outboxes: HashMap::new(),
+            outboxes: Mutex::default(),
+            folder: OnceLock::new(),
             snapshots: HashSet::new(),
             receipts: Vec::new(),
         }
@@ -141,7 +174,7 @@ impl Session {
 
     /// Holds a remote against the policy; nothing is asked of anybody.
     fn permit(&self, origin: &Origin) -> Result<Permit, MirrorError> {
-        let permit = self.shared.policy.permit(&origin.url)?;
+        let permit = self.judge(&origin.url)?;
         if let Some(alias) = &origin.credential_alias {
             let granted = self
                 .spec
@@ -160,6 +193,23 @@ impl Session {
         Ok(permit)
     }
 
+    /// The host's policy and every layer on top.
+    fn judge(&self, url: &str) -> Result<Permit, MirrorError> {
+        let permit = self.shared.policy.permit(url)?;
+        if self
+            .spec
+            .remotes
+            .iter()
+            .all(|layer| layer.lets_through(&permit.url))
+        {
+            return Ok(permit);
+        }
+        let shown = permit.url.to_string();
+        Err(MirrorError::Denied(format!(
+            "`{shown}` is not granted to this plugin"
+        )))
+    }
+
     /// A listed path must not lead elsewhere by a link.
     fn check_file(&self, permit: &Permit) -> Result<(), MirrorError> {
         let path = &permit.url.path;
@@ -167,7 +217,7 @@ impl Session {
             .map_err(|_| MirrorError::Unreachable(format!("there is nothing at `{path}`")))?;
         let listed = real
             .to_str()
-            .is_some_and(|real| self.shared.policy.check(&format!("file://{real}")).is_ok());
+            .is_some_and(|real| self.judge(&format!("file://{real}")).is_ok());
         if listed {
             Ok(())
         } else {
@@ -175,8 +225,8 @@ impl Session {
         }
     }
 
-    /// Grants a remote and reads its credential.
-    fn grant(&self, origin: &Origin) -> Result<Granted, MirrorError> {
+    /// Grants a remote and reads what only an unconfined thread can.
+    fn admit(&self, origin: &Origin) -> Result<Admitted, MirrorError> {
         let permit = self.permit(origin)?;
         self.check_time()?;
         let url = permit.url.to_string();
@@ -184,22 +234,50 @@ impl Session {
         let login = alias
             .map(|alias| self.shared.credentials.login(alias, &permit.url))
             .transpose()?;
+        let known_hosts = match permit.url.scheme {
+            Scheme::Ssh => known_hosts::read(&self.shared.known_hosts)?,
+            _ => String::new(),
+        };
         let key = mirror::key(&self.spec.tenant, &url, alias);
         let mirror = Mirror::open(&self.shared.mirrors, &self.shared.mirrors_path, &key)?;
-        let mut limits = self.shared.limits;
-        if let Some(max) = self.spec.received_bytes_max {
-            limits.received_bytes_max = limits.received_bytes_max.min(max);
-        }
-        let wire = Wire::new(WireSpec {
+        Ok(Admitted {
             permit,
             login,
-            known_hosts: self.shared.known_hosts.clone(),
-            limits,
-            deadline: self.spec.deadline,
-            cancel: Arc::clone(&self.spec.cancel),
+            known_hosts,
+            key,
+            mirror,
+        })
+    }
+
+    /// Does a verb's work with a remote on a thread of its own, which reaches the RootDir, the
+    /// remote's mirror, this session's boxes and the remote.
+    fn with_remote<T: Send>(
+        &self,
+        origin: &Origin,
+        aim: Aim,
+        work: impl FnOnce(&Granted) -> Result<T, MirrorError> + Send,
+    ) -> Result<T, MirrorError> {
+        let admitted = self.admit(origin)?;
+        self.with_admitted(admitted, aim, work)
+    }
+
+    fn with_admitted<T: Send>(
+        &self,
+        admitted: Admitted,
+        aim: Aim,
+        work: impl FnOnce(&Granted) -> Result<T, MirrorError> + Send,
+    ) -> Result<T, MirrorError> {
+        let reach = self.reach(&admitted, aim)?;
+        let spec = Seed {
+            limits: self.limits(),
+            bounds: self.bounds(aim),
             progress: Arc::clone(&self.spec.progress),
-        });
-        Ok(Granted { key, wire, mirror })
+            fills: aim == Aim::Fill,
+        };
+        let url = admitted.permit.url.clone();
+        confine::run(&reach, Some(&url), move |resolver| {
+            work(&spec.plant(admitted, resolver))
+        })
     }
 
     /// Refuses to begin what nobody waits for any more.
@@ -219,23 +297,88 @@ impl Session {
         Wait(self.spec.deadline.min(Instant::now() + most))
     }
 
+    fn limits(&self) -> Limits {
+        let mut limits = self.shared.limits;
+        if let Some(max) = self.spec.received_bytes_max {
+            limits.received_bytes_max = limits.received_bytes_max.min(max);
+        }
+        limits
+    }
+
+    /// What work on repositories keeps within. Saving goes on when the disk is past its limit: that
+    /// is what makes room.
+    fn bounds(&self, aim: Aim) -> Bounds {
+        Bounds {
+            deadline: Some(self.spec.deadline),
+            cancel: Some(Arc::clone(&self.spec.cancel)),
+            root: self.spec.budget.clone(),
+            store: match aim {
+                Aim::Fill => self.shared.store.clone(),
+                Aim::Look | Aim::Publish => Budget::unlimited(),
+            },
+        }
+    }
+
+    /// What the thread of a verb with a remote may reach.
+    fn reach(&self, admitted: &Admitted, aim: Aim) -> Result<Reach, MirrorError> {
+        let mut reach = self.reach_root(aim)?;
+        reach.open(admitted.mirror.dir(), Access::Write)?;
+        reach.open(self.folder()?.dir(), Access::Write)?;
+        let url = &admitted.permit.url;
+        match url.scheme {
+            Scheme::File => {
+                let access = match aim {
+                    Aim::Publish if !self.spec.dry_run => Access::Write,
+                    _ => Access::Read,
+                };
+                reach.path(Path::new(&url.path), access)?;
+            }
+            Scheme::Https => {
+                reach.certificates()?;
+                if let Some(file) = &self.shared.ca_file {
+                    reach.path(file, Access::Read)?;
+                }
+                reach.port(url.port);
+            }
+            Scheme::Http | Scheme::Ssh => reach.port(url.port),
+        }
+        Ok(reach)
+    }
+
+    /// What the thread of a verb without a remote may reach.
+    fn reach_root(&self, aim: Aim) -> Result<Reach, MirrorError> {
+        let mut reach = Reach::new(self.spec.unconfined);
+        let access = match aim {
+            Aim::Fill => Access::Write,
+            Aim::Look | Aim::Publish => Access::Read,
+        };
+        reach.open(&self.spec.root, access)?;
+        Ok(reach)
+    }
+
+    /// The folder of this session's boxes.
+    fn folder(&self) -> Result<&Folder, MirrorError> {
+        if let Some(folder) = self.folder.get() {
+            return Ok(folder);
+        }
+        let made = Folder::new(&self.shared.scratch, &self.shared.scratch_path)?;
+        Ok(self.folder.get_or_init(|| made))
+    }
+
     fn scratch(&self, upstream: Option<&Held>) -> Result<Scratch, MirrorError> {
-        Scratch::new(
-            &self.shared.scratch,
-            &self.shared.scratch_path,
-            upstream.map(|held| held.path.as_path()),
-        )
+        self.folder()?
+            .make(upstream.map(|held| held.path.as_path()))
     }
 
     /// The outbox over a mirror, made when it is first wanted.
-    fn outbox(&mut self, key: &str, held: &Held) -> Result<&Scratch, MirrorError> {
-        if !self.outboxes.contains_key(key) {
-            let made = self.scratch(Some(held))?;
-            self.outboxes.insert(key.to_owned(), made);
+    fn outbox(&self, key: &str, held: &Held) -> Result<Arc<Scratch>, MirrorError> {
+        let mut outboxes = self.outboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = outboxes.get(key) {
+            return Ok(Arc::clone(made));
         }
-        self.outboxes
-            .get(key)
-            .ok_or_else(|| MirrorError::Missing("the outbox".to_owned()))
+        let made = Arc::new(self.scratch(Some(held))?);
+        outboxes.insert(key.to_owned(), Arc::clone(&made));
+        Ok(made)
     }
 
     /// Files written, reported as progress.
@@ -247,6 +390,34 @@ impl Session {
                 done,
                 total: Some(total),
             });
+        }
+    }
+}
+
+/// What a [`Wire`] is made of on the thread that works.
+struct Seed {
+    limits: Limits,
+    bounds: Bounds,
+    progress: ProgressSink,
+    fills: bool,
+}
+
+impl Seed {
+    fn plant(self, admitted: Admitted, resolver: Resolver) -> Granted {
+        let wire = Wire::new(WireSpec {
+            permit: admitted.permit,
+            login: admitted.login,
+            known_hosts: admitted.known_hosts,
+            resolver,
+            limits: self.limits,
+            bounds: self.bounds,
+            fills: self.fills,
+            progress: self.progress,
+        });
+        Granted {
+            key: admitted.key,
+            wire,
+            mirror: admitted.mirror,
         }
     }
 }

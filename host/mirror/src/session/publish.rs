@@ -3,7 +3,7 @@
 use git2::{Oid, Repository};
 use warren_model::Receipt;
 
-use super::{Granted, Origin, Session};
+use super::{Aim, Granted, Origin, Session};
 use crate::mirror::SNAPSHOT_HEADS;
 use crate::remote::{self, Advertised, Change};
 use crate::{MirrorError, names};
@@ -30,7 +30,28 @@ impl Session {
         let target = names::commit(commit)?;
         let expected = expected.map(names::commit).transpose()?;
         let ref_name = self.writable(ref_name)?;
-        let granted = self.grant(origin)?;
+        let admitted = self.admit(origin)?;
+        let url = admitted.permit.url.to_string();
+        self.with_admitted(admitted, Aim::Publish, |granted| {
+            self.publish(granted, target, &ref_name, expected)
+        })?;
+        if self.snapshots.contains(&target) {
+            self.receipts.push(Receipt {
+                url,
+                ref_name: Some(ref_name),
+                commit: commit.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    fn publish(
+        &self,
+        granted: &Granted,
+        target: Oid,
+        ref_name: &str,
+        expected: Option<Oid>,
+    ) -> Result<(), MirrorError> {
         // Held so that no mirror is replaced under the outbox; refreshed only when there is none.
         let held = match granted.mirror.hold(self.wait())? {
             Some(held) => held,
@@ -38,27 +59,19 @@ impl Session {
         };
         let has = |repo: &Repository| repo.odb().is_ok_and(|odb| odb.exists(target));
         if !has(&self.outbox(&granted.key, &held)?.open()?) {
-            self.copy_head(&granted, &held, target)?;
+            self.copy_head(granted, &held, target)?;
         }
         let outbox = self.outbox(&granted.key, &held)?.open()?;
         if outbox.find_commit(target).is_err() {
-            return Err(MirrorError::Missing(commit.to_owned()));
+            return Err(MirrorError::Missing(target.to_string()));
         }
-        only_forward(&outbox, &ref_name, expected, target)?;
+        only_forward(&outbox, ref_name, expected, target)?;
         let change = Change {
-            ref_name: &ref_name,
+            ref_name,
             expected,
             target: Some(target),
         };
-        self.change(&granted, &outbox, &change)?;
-        if self.snapshots.contains(&target) {
-            self.receipts.push(Receipt {
-                url: granted.url(),
-                ref_name: Some(ref_name),
-                commit: commit.to_owned(),
-            });
-        }
-        Ok(())
+        self.change(granted, &outbox, &change)
     }
 
     /// Reads one ref of the remote; none: it does not exist.
@@ -71,10 +84,11 @@ impl Session {
         ref_name: &str,
     ) -> Result<Option<String>, MirrorError> {
         let ref_name = names::expand_ref(ref_name)?;
-        let granted = self.grant(origin)?;
-        let scratch = self.scratch(None)?;
-        let advertised = remote::list(&scratch.open()?, &granted.wire)?;
-        Ok(advertised.id(&ref_name).map(str::to_owned))
+        self.with_remote(origin, Aim::Look, |granted| {
+            let scratch = self.scratch(None)?;
+            let advertised = remote::list(&scratch.open()?, &granted.wire)?;
+            Ok(advertised.id(&ref_name).map(str::to_owned))
+        })
     }
 
     /// Deletes a ref of the remote that points at `expected`; one that is gone is fine. In a dry
@@ -90,14 +104,15 @@ impl Session {
     ) -> Result<(), MirrorError> {
         let expected = names::commit(expected)?;
         let ref_name = self.writable(ref_name)?;
-        let granted = self.grant(origin)?;
-        let scratch = self.scratch(None)?;
-        let change = Change {
-            ref_name: &ref_name,
-            expected: Some(expected),
-            target: None,
-        };
-        self.change(&granted, &scratch.open()?, &change)
+        self.with_remote(origin, Aim::Publish, |granted| {
+            let scratch = self.scratch(None)?;
+            let change = Change {
+                ref_name: &ref_name,
+                expected: Some(expected),
+                target: None,
+            };
+            self.change(granted, &scratch.open()?, &change)
+        })
     }
 
     fn change(
@@ -115,7 +130,8 @@ impl Session {
     /// The full name of a ref that may be written.
     fn writable(&self, ref_name: &str) -> Result<String, MirrorError> {
         let ref_name = names::expand_ref(ref_name)?;
-        if self.spec.push_refs.allows(&ref_name) {
+        let layers = &self.spec.push_refs;
+        if !layers.is_empty() && layers.iter().all(|layer| layer.allows(&ref_name)) {
             return Ok(ref_name);
         }
         Err(MirrorError::Denied(format!("writing `{ref_name}`")))

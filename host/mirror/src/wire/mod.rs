@@ -9,16 +9,16 @@ mod watch;
 
 use std::cell::{Cell, RefCell};
 use std::net::TcpStream;
-use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use git2::cert::Cert;
 use git2::{CertificateCheckStatus, CredentialType, RemoteCallbacks};
+use warren_disk::budget::Reserve;
+use warren_repo::Bounds;
 
 use crate::MirrorError;
+use crate::confine::Resolver;
 use crate::credentials::Login;
 use crate::known_hosts;
 use crate::policy::Permit;
@@ -46,6 +46,8 @@ pub struct Limits {
     pub timeout_ms: u64,
     /// Most bytes that one operation may receive.
     pub received_bytes_max: u64,
+    /// Most objects that one operation may receive.
+    pub objects_max: u64,
     /// Most refs that a remote may have.
     pub refs_max: usize,
     /// Longest wait for another operation on the same mirror, in milliseconds.
@@ -58,6 +60,7 @@ impl Default for Limits {
             connect_timeout_ms: 10_000,
             timeout_ms: 30_000,
             received_bytes_max: 4 << 30,
+            objects_max: 20_000_000,
             refs_max: 100_000,
             lock_timeout_ms: 600_000,
         }
@@ -68,10 +71,13 @@ impl Default for Limits {
 pub(crate) struct WireSpec {
     pub(crate) permit: Permit,
     pub(crate) login: Option<Login>,
-    pub(crate) known_hosts: PathBuf,
+    /// Text of the known_hosts file.
+    pub(crate) known_hosts: String,
+    pub(crate) resolver: Resolver,
     pub(crate) limits: Limits,
-    pub(crate) deadline: Instant,
-    pub(crate) cancel: Arc<AtomicBool>,
+    pub(crate) bounds: Bounds,
+    /// Whether what comes in ends up in the RootDir, too.
+    pub(crate) fills: bool,
     pub(crate) progress: ProgressSink,
 }
 
@@ -85,6 +91,8 @@ pub(crate) struct Wire {
     /// The last thing that went wrong with a connection; libgit2 may still have got through.
     trouble: RefCell<Option<MirrorError>>,
     received: Cell<u64>,
+    /// Room in the RootDir for what comes in, held until it is put there.
+    held: RefCell<Option<Reserve>>,
     /// While a list of refs comes in: what may have been received at its end.
     listing_until: Cell<Option<u64>>,
     /// Kinds of questions that were answered on this connection.
@@ -111,7 +119,7 @@ impl Wire {
         if let Some(login) = &spec.login {
             login.teach(&mut scrubber);
         }
-        let watch = Watch::start(spec.deadline, Arc::clone(&spec.cancel));
+        let watch = Watch::start(&spec.bounds);
         Rc::new(Self {
             spec,
             scrubber,
@@ -119,6 +127,7 @@ impl Wire {
             failure: RefCell::new(None),
             trouble: RefCell::new(None),
             received: Cell::new(0),
+            held: RefCell::new(None),
             listing_until: Cell::new(None),
             asked: Cell::new(0),
             sideband: RefCell::default(),
@@ -171,6 +180,11 @@ impl Wire {
         self.trouble.borrow_mut().take();
     }
 
+    /// Nothing more comes in on this connection.
+    pub(crate) fn end(&self) {
+        self.held.borrow_mut().take();
+    }
+
     /// The list of refs is there.
     pub(crate) fn listed(&self) {
         self.listing_until.set(None);
@@ -203,7 +217,26 @@ impl Wire {
     fn receive(&self, bytes: u64) -> bool {
         let sum = self.received.get().saturating_add(bytes);
         self.received.set(sum);
-        self.bounded(sum)
+        self.bounded(sum) && self.has_room(bytes)
+    }
+
+    /// Whether the disks have room for what came in.
+    fn has_room(&self, bytes: u64) -> bool {
+        let bounds = &self.spec.bounds;
+        let taken = bounds.store.take(bytes, 0).and_then(|()| {
+            if !self.spec.fills {
+                return Ok(());
+            }
+            match &mut *self.held.borrow_mut() {
+                Some(held) => held.more(bytes),
+                held => bounds.root.reserve(bytes).map(|made| *held = Some(made)),
+            }
+        });
+        if let Err(short) = taken {
+            self.fail(MirrorError::io("find room for what comes in", short.into()));
+            return false;
+        }
+        true
     }
 
     fn bounded(&self, received: u64) -> bool {
@@ -219,6 +252,18 @@ impl Wire {
             )));
         }
         received <= max
+    }
+
+    /// Whether a pack of so many objects may come in: each costs memory while it is indexed.
+    fn counted(&self, objects: u64) -> bool {
+        let max = self.spec.limits.objects_max;
+        if objects > max {
+            let place = self.place();
+            self.fail(MirrorError::TooLarge(format!(
+                "`{place}` sends {objects} objects, more than {max}"
+            )));
+        }
+        objects <= max
     }
 
     fn idle_timeout(&self) -> Duration {
@@ -255,7 +300,9 @@ impl Wire {
                 stats.total_objects() as u64,
             );
             wire.report("fetch", done, total);
-            wire.bounded(stats.received_bytes() as u64) && wire.watch.fired().is_none()
+            wire.counted(total)
+                && wire.bounded(stats.received_bytes() as u64)
+                && wire.watch.fired().is_none()
         });
         let wire = Rc::clone(self);
         callbacks.sideband_progress(move |bytes| {
@@ -324,7 +371,7 @@ impl Wire {
         let url = &self.spec.permit.url;
         let verdict = match hostkey.hostkey() {
             Some(key) => {
-                known_hosts::check_file(&self.spec.known_hosts, &url.host_text(), url.port, key)
+                known_hosts::judge(&self.spec.known_hosts, &url.host_text(), url.port, key)
             }
             None => Err(MirrorError::HostKeyUnknown {
                 host: host.to_owned(),

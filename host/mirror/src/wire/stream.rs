@@ -7,13 +7,12 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::ptr;
 use std::rc::Rc;
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::Wire;
@@ -236,8 +235,19 @@ impl Inner {
         }
         let unreachable = || MirrorError::Unreachable(format!("cannot connect to `{place}`"));
         let limit = Duration::from_millis(self.wire.spec.limits.connect_timeout_ms.max(1));
-        let until = self.wire.spec.deadline.min(Instant::now() + limit);
-        let addresses = resolve(host, permit.url.port, until).ok_or_else(unreachable)?;
+        let limit = Instant::now() + limit;
+        let until = self
+            .wire
+            .spec
+            .bounds
+            .deadline
+            .map_or(limit, |deadline| deadline.min(limit));
+        let addresses = self
+            .wire
+            .spec
+            .resolver
+            .resolve(until)
+            .ok_or_else(unreachable)?;
         if addresses
             .iter()
             .any(|address| !permit.may_connect(address.ip()))
@@ -301,59 +311,53 @@ impl Inner {
     }
 }
 
-/// Resolves a host. The system's resolver knows no deadline, so it gets a thread of its own.
-fn resolve(host: &str, port: u16, until: Instant) -> Option<Vec<SocketAddr>> {
-    let (send, receive) = mpsc::channel();
-    let host = host.to_owned();
-    std::thread::spawn(move || {
-        let addresses = (host.as_str(), port).to_socket_addrs();
-        // Nobody waits any more when the time is up.
-        drop(send.send(addresses.map(Iterator::collect::<Vec<_>>)));
-    });
-    let left = until.saturating_duration_since(Instant::now());
-    receive
-        .recv_timeout(left)
-        .ok()?
-        .ok()
-        .filter(|addresses| !addresses.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
     use std::sync::Arc;
 
     use super::*;
+    use crate::confine::{self, Reach, Resolver};
     use crate::policy::Permit;
     use crate::remote_url::RemoteUrl;
     use crate::wire::{Limits, WireSpec};
 
-    fn wire(url: &str, named: bool) -> Rc<Wire> {
-        Wire::new(WireSpec {
-            permit: Permit {
-                url: RemoteUrl::parse(url).unwrap(),
-                named,
-            },
-            login: None,
-            known_hosts: "/nonexistent".into(),
-            limits: Limits::default(),
-            deadline: Instant::now() + Duration::from_secs(20),
-            cancel: Arc::default(),
-            progress: Arc::new(|_| {}),
-        })
-    }
-
-    /// Connects as libgit2 does; the code of the error, and whether anybody knocked.
-    fn knock(wire: Option<&Rc<Wire>>, listener: &TcpListener, url: &str) -> (String, bool) {
+    /// Connects to `url` as libgit2 does, after another one was judged; the code of the error, and
+    /// whether anybody knocked.
+    fn knock(judged: Option<(&str, bool)>, listener: &TcpListener, url: &str) -> (String, bool) {
         register(1000).unwrap();
-        let mut remote = git2::Remote::create_detached(url).unwrap();
-        let mut connect = || remote.connect(git2::Direction::Fetch);
-        let code = match wire {
-            Some(wire) => wire.run("talk", connect).unwrap_err().code().to_owned(),
+        let connect = || {
+            let mut remote = git2::Remote::create_detached(url).unwrap();
+            remote.connect(git2::Direction::Fetch)
+        };
+        let code = match judged {
+            Some((judged, named)) => {
+                let permit = Permit {
+                    url: RemoteUrl::parse(judged).unwrap(),
+                    named,
+                };
+                let asked = permit.url.clone();
+                let talk = |resolver| wire(permit, resolver).run("talk", connect);
+                let talked = confine::run(&Reach::new(true), Some(&asked), talk);
+                talked.unwrap_err().code().to_owned()
+            }
             None => format!("{:?}", connect().unwrap_err().code()),
         };
         listener.set_nonblocking(true).unwrap();
         (code, listener.accept().is_ok())
+    }
+
+    fn wire(permit: Permit, resolver: Resolver) -> Rc<Wire> {
+        Wire::new(WireSpec {
+            permit,
+            login: None,
+            known_hosts: String::new(),
+            resolver,
+            limits: Limits::default(),
+            bounds: warren_repo::Bounds::default(),
+            fills: false,
+            progress: Arc::new(|_| {}),
+        })
     }
 
     #[test]
@@ -362,19 +366,14 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let local = format!("http://localhost:{port}/x");
         // A name that leads inside, though it was not listed.
-        let rebound = knock(Some(&wire(&local, false)), &listener, &local);
+        let rebound = knock(Some((&local, false)), &listener, &local);
         assert_eq!(rebound, ("GitDenied".into(), false));
         // Another place than the one that was judged.
-        let judged = wire("http://localhost:1/x", true);
-        assert_eq!(
-            knock(Some(&judged), &listener, &local),
-            ("GitDenied".into(), false)
-        );
-        let judged = wire(&format!("http://127.0.0.1:{port}/x"), true);
-        assert_eq!(
-            knock(Some(&judged), &listener, &local),
-            ("GitDenied".into(), false)
-        );
+        let address = format!("http://127.0.0.1:{port}/x");
+        for judged in ["http://localhost:1/x", &address] {
+            let found = knock(Some((judged, true)), &listener, &local);
+            assert_eq!(found, ("GitDenied".into(), false));
+        }
         // No operation at all.
         assert!(!knock(None, &listener, &local).1);
     }

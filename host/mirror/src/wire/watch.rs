@@ -2,10 +2,11 @@
 //! libgit2, libssh2 or openssl is waiting for.
 
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use warren_repo::{Bounds, RepoError};
 
 /// How long a cancelled operation may go on.
 const CANCEL_PAUSE: Duration = Duration::from_millis(50);
@@ -44,13 +45,14 @@ impl Shared {
 }
 
 impl Watch {
-    pub(super) fn start(deadline: Instant, cancel: Arc<AtomicBool>) -> Self {
+    pub(super) fn start(bounds: &Bounds) -> Self {
+        let bounds = bounds.clone();
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             changed: Condvar::new(),
         });
         let watched = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || watch(&watched, deadline, &cancel));
+        let thread = std::thread::spawn(move || watch(&watched, &bounds));
         Self {
             shared,
             thread: Some(thread),
@@ -72,14 +74,13 @@ impl Watch {
     }
 }
 
-fn watch(shared: &Shared, deadline: Instant, cancel: &AtomicBool) {
+fn watch(shared: &Shared, bounds: &Bounds) {
     let mut state = shared.lock();
     while !state.done {
-        let now = Instant::now();
-        let fired = if cancel.load(Ordering::Relaxed) {
-            Some(Fired::Cancelled)
-        } else {
-            (now >= deadline).then_some(Fired::Deadline)
+        let fired = match bounds.check() {
+            Ok(()) => None,
+            Err(RepoError::Cancelled) => Some(Fired::Cancelled),
+            Err(_) => Some(Fired::Deadline),
         };
         if fired.is_some() {
             state.fired = fired;
@@ -89,7 +90,10 @@ fn watch(shared: &Shared, deadline: Instant, cancel: &AtomicBool) {
             }
             return;
         }
-        let pause = CANCEL_PAUSE.min(deadline - now);
+        let left = bounds
+            .deadline
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let pause = left.map_or(CANCEL_PAUSE, |left| CANCEL_PAUSE.min(left));
         state = match shared.changed.wait_timeout(state, pause) {
             Ok((state, _)) => state,
             Err(poisoned) => poisoned.into_inner().0,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use warren_disk::budget::Budget;
 use warren_mirror::{
     CredentialStore, Limits, MirrorError, Mirrors, MirrorsSpec, Origin, RefPatterns, Session,
     SessionSpec, UrlPolicy,
@@ -42,6 +43,7 @@ pub(crate) fn mirrors(
         ca_file: None,
         limits,
         repo_limits: warren_repo::Limits::default(),
+        disk: None,
     })
     .unwrap()
 }
@@ -54,9 +56,14 @@ pub(crate) fn spec(work: &Work, name: &str) -> SessionSpec {
         root_path,
         dir_name: name.into(),
         dry_run: false,
-        push_refs: RefPatterns::new(&["refs/heads/vance/suspend/**", "refs/heads/agent"]).unwrap(),
+        push_refs: vec![
+            RefPatterns::new(&["refs/heads/vance/suspend/**", "refs/heads/agent"]).unwrap(),
+        ],
+        remotes: Vec::new(),
         aliases: None,
         received_bytes_max: None,
+        budget: Budget::unlimited(),
+        unconfined: false,
         progress: Arc::new(|_| {}),
         deadline: Instant::now() + Duration::from_secs(120),
         cancel: Arc::new(AtomicBool::new(false)),

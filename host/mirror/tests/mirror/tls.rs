@@ -33,6 +33,7 @@ fn a_certificate_must_be_trusted_and_then_everything_works() {
         ca_file: Some(tls.certificate().to_owned()),
         limits: limits(),
         repo_limits: warren_repo::Limits::default(),
+        disk: None,
     })
     .unwrap();
     let mut session = trusting.session(spec(&host.work, "r"));

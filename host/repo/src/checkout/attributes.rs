@@ -8,7 +8,7 @@ use git2::{AttrCheckFlags, AttrValue, Index, IndexEntry, IndexTime, Odb, Reposit
 
 use super::listing::{self, Kind, Listing};
 use super::smudge::{Crlf, Encoding, Smudge};
-use crate::RepoError;
+use crate::{Bounds, RepoError};
 
 /// Largest `.gitattributes` that git reads.
 const BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -24,7 +24,11 @@ struct Mentioned {
 /// How to convert each entry, in the order of the listing; nothing: no entry is converted.
 ///
 /// The objects are those of the bare repository at `git_dir`.
-pub(super) fn smudges(git_dir: &Path, tree: &Listing) -> Result<Vec<Smudge>, RepoError> {
+pub(super) fn smudges(
+    git_dir: &Path,
+    tree: &Listing,
+    bounds: &Bounds,
+) -> Result<Vec<Smudge>, RepoError> {
     let is_rules = |e: &&listing::Entry| {
         e.name() == b".gitattributes" && matches!(e.kind, Kind::File | Kind::Executable)
     };
@@ -48,9 +52,12 @@ pub(super) fn smudges(git_dir: &Path, tree: &Listing) -> Result<Vec<Smudge>, Rep
     }
     repo.set_index(&mut index)
         .map_err(RepoError::git("read `.gitattributes`"))?;
-    let one = |entry: &listing::Entry| match entry.kind {
-        Kind::File | Kind::Executable => smudge(&repo, &entry.path, mentioned),
-        Kind::Symlink | Kind::Submodule => Ok(Smudge::default()),
+    let one = |entry: &listing::Entry| {
+        bounds.check()?;
+        match entry.kind {
+            Kind::File | Kind::Executable => smudge(&repo, &entry.path, mentioned),
+            Kind::Symlink | Kind::Submodule => Ok(Smudge::default()),
+        }
     };
     tree.entries.iter().map(one).collect()
 }
@@ -58,12 +65,13 @@ pub(super) fn smudges(git_dir: &Path, tree: &Listing) -> Result<Vec<Smudge>, Rep
 fn mentioned(odb: &Odb<'_>, rules: &[&listing::Entry]) -> Result<Mentioned, RepoError> {
     let mut found = Mentioned::default();
     for entry in rules {
-        let object = odb
-            .read(entry.id)
-            .map_err(|e| listing::missing(entry.id, e))?;
-        if object.len() > BYTES_MAX {
+        let failed = |e| listing::missing(entry.id, e);
+        // Asked before it is read into memory.
+        let (size, _) = odb.read_header(entry.id).map_err(failed)?;
+        if size > BYTES_MAX {
             return Err(RepoError::TooLarge("a `.gitattributes`".into()));
         }
+        let object = odb.read(entry.id).map_err(failed)?;
         let has = |word: &[u8]| object.data().windows(word.len()).any(|part| part == word);
         found.crlf |= has(b"eol=crlf");
         found.ident |= has(b"ident");

@@ -6,7 +6,8 @@ use git2::{ObjectType, Odb, Oid};
 use warren_disk::text::escape;
 
 use super::names;
-use crate::RepoError;
+use crate::objects::META_BYTES_MAX;
+use crate::{Bounds, RepoError};
 
 /// Most entries and trees: a few KB of nested trees can stand for 10^10 files.
 const ENTRIES_MAX: usize = 2_000_000;
@@ -102,8 +103,8 @@ struct Open {
 }
 
 /// Reads a tree with everything below it.
-pub(crate) fn read(odb: &Odb<'_>, root: Oid) -> Result<Listing, RepoError> {
-    read_within(odb, root, ENTRIES_MAX)
+pub(crate) fn read(odb: &Odb<'_>, root: Oid, bounds: &Bounds) -> Result<Listing, RepoError> {
+    read_within(odb, root, ENTRIES_MAX, bounds)
 }
 
 /// The same with another limit on entries and trees.
@@ -111,11 +112,13 @@ pub(crate) fn read_within(
     odb: &Odb<'_>,
     root: Oid,
     entries_max: usize,
+    bounds: &Bounds,
 ) -> Result<Listing, RepoError> {
     let mut out = Listing::default();
     let mut has_empty = false;
     let mut stack = vec![enter(odb, &mut out, Vec::new(), Vec::new(), root)?];
     while let Some(top) = stack.last_mut() {
+        bounds.check()?;
         let Some(raw) = top.rest.next() else {
             let entries = out.entries.len() - top.first;
             has_empty |= entries == 0 && top.subtree > 0;
@@ -179,8 +182,12 @@ fn read_one(odb: &Odb<'_>, path: &[u8], id: Oid) -> Result<Vec<Raw>, RepoError> 
     if id.to_string() == EMPTY_TREE {
         return Ok(Vec::new());
     }
+    let (size, kind) = odb.read_header(id).map_err(|e| missing(id, e))?;
+    if size > META_BYTES_MAX {
+        return Err(RepoError::TooLarge(format!("tree {id} of {size} bytes")));
+    }
     let object = odb.read(id).map_err(|e| missing(id, e))?;
-    if object.kind() != ObjectType::Tree {
+    if kind != ObjectType::Tree {
         return Err(unsafe_path(path, "is not a tree"));
     }
     let entries = parse(object.data()).ok_or_else(|| unsafe_path(path, "is a broken tree"))?;

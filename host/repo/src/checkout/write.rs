@@ -8,6 +8,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use git2::{ObjectType, Odb, Oid, Repository};
@@ -18,11 +19,12 @@ use warren_disk::text::escape;
 
 use super::listing::{Kind, missing, unsafe_path};
 use super::smudge::Smudge;
-use crate::RepoError;
 use crate::files;
+use crate::snapshot::BLOB_BYTES_MAX;
+use crate::{Bounds, RepoError};
 
-/// Largest blob: it is held in memory while it is written.
-const BLOB_BYTES_MAX: usize = 2 << 30;
+/// Blobs longer than this are held in memory one at a time.
+const BIG_BYTES: usize = 32 << 20;
 /// Files of one directory that one thread takes at a time.
 const CHUNK: usize = 256;
 /// More threads only queue for the same directories.
@@ -78,16 +80,15 @@ fn parent(path: &[u8]) -> &[u8] {
 /// Writes all items and makes the empty directories `dirs`, in a root that holds nothing of these
 /// names; returns what the index should know of each item.
 ///
-/// Objects are those of the bare repository at `git_dir`. Files get a time two seconds ago: a
+/// Files get a time two seconds ago: a
 /// change right after this has another one, so git need not read what has not changed.
 pub(crate) fn write(
-    git_dir: &Path,
-    root: &Dir,
+    place: Place<'_>,
     items: &[Item],
     dirs: &[Vec<u8>],
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<Option<Stat>>, RepoError> {
-    make_dirs(root, items, dirs)?;
+    make_dirs(&place, items, dirs)?;
     let files: Vec<usize> = (0..items.len())
         .filter(|i| items[*i].kind != Kind::Submodule)
         .collect();
@@ -97,10 +98,10 @@ pub(crate) fn write(
         .flat_map(|same| same.chunks(CHUNK))
         .collect();
     let shared = Shared {
-        git_dir,
-        root,
+        place,
         items,
         units: &units,
+        big: Mutex::new(()),
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
         mtime: two_seconds_ago(),
@@ -122,7 +123,8 @@ fn two_seconds_ago() -> Timespec {
 }
 
 /// Makes every directory there will be, before the first symlink: a path can not lead through one.
-fn make_dirs(root: &Dir, items: &[Item], dirs: &[Vec<u8>]) -> Result<(), RepoError> {
+fn make_dirs(place: &Place<'_>, items: &[Item], dirs: &[Vec<u8>]) -> Result<(), RepoError> {
+    let root = place.root;
     let mut wanted: BTreeSet<&[u8]> = dirs.iter().map(Vec::as_slice).collect();
     let mut last: &[u8] = b"";
     for item in items {
@@ -144,6 +146,7 @@ fn make_dirs(root: &Dir, items: &[Item], dirs: &[Vec<u8>]) -> Result<(), RepoErr
     let mode = Mode::from_raw_mode(0o755);
     let mut masked = false;
     for (n, dir) in wanted.into_iter().enumerate() {
+        place.bounds.take(0, 1)?;
         rustix::fs::mkdirat(root, dir, mode).map_err(|e| cannot_make(dir, e.into()))?;
         // The umask, or a default ACL, shows with the first one.
         if n == 0 {
@@ -159,9 +162,20 @@ fn make_dirs(root: &Dir, items: &[Item], dirs: &[Vec<u8>]) -> Result<(), RepoErr
     Ok(())
 }
 
+/// Where files come from and go.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// Bare repository with the objects.
+    pub(crate) git_dir: &'a Path,
+    /// Holds nothing of the names to come.
+    pub(crate) root: &'a Dir,
+    pub(crate) bounds: &'a Bounds,
+}
+
 struct Shared<'a> {
-    git_dir: &'a Path,
-    root: &'a Dir,
+    place: Place<'a>,
+    /// Held while a big blob is in memory.
+    big: Mutex<()>,
     items: &'a [Item],
     units: &'a [&'a [usize]],
     next: AtomicUsize,
@@ -217,7 +231,7 @@ impl Shared<'_> {
 
     fn work_on(&self, sender: &Sender<Written>) -> Result<(), RepoError> {
         let repo =
-            Repository::open_bare(self.git_dir).map_err(RepoError::git("open the mirror"))?;
+            Repository::open_bare(self.place.git_dir).map_err(RepoError::git("open the mirror"))?;
         let odb = repo.odb().map_err(RepoError::git("open the objects"))?;
         while let Some(unit) = self.units.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             let _ = sender.send(self.write_unit(&odb, unit));
@@ -230,7 +244,7 @@ impl Shared<'_> {
 
     fn write_unit(&self, odb: &Odb<'_>, unit: &[usize]) -> Written {
         let path = self.items[unit[0]].parent();
-        let dir = files::open_dir(self.root, path);
+        let dir = files::open_dir(self.place.root, path);
         let dir = dir.map_err(|e| RepoError::io(format!("open `{}`", escape(path)), e))?;
         let one = |i: &usize| Ok((*i, self.write_item(odb, &dir, &self.items[*i])?));
         unit.iter().map(one).collect()
@@ -241,10 +255,13 @@ impl Shared<'_> {
         if kind != ObjectType::Blob {
             return Err(unsafe_path(&item.path, "is not a blob"));
         }
-        if size > BLOB_BYTES_MAX {
+        if size as u64 > BLOB_BYTES_MAX {
             let path = escape(&item.path);
             return Err(RepoError::TooLarge(format!("`{path}` with {size} bytes")));
         }
+        self.place.bounds.take(size as u64, 1)?;
+        let _alone =
+            (size > BIG_BYTES).then(|| self.big.lock().unwrap_or_else(PoisonError::into_inner));
         let object = odb.read(item.id).map_err(|e| missing(item.id, e))?;
         let stat = if item.kind == Kind::Symlink {
             self.write_link(dir, item.name(), object.data())

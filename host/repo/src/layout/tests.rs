@@ -4,7 +4,7 @@ use super::*;
 use crate::testrepo::{TestRepo, git_in};
 
 fn refused(repo: &TestRepo) -> RepoError {
-    check(&repo.root()).unwrap_err()
+    check(&repo.root(), &Bounds::default()).unwrap_err()
 }
 
 fn is_unsafe(repo: &TestRepo, part: &str) {
@@ -24,7 +24,7 @@ fn an_honest_repository_passes_with_all_that_a_person_does() {
     repo.git(&["config", "core.hooksPath", "/elsewhere"]);
     repo.git(&["config", "filter.lfs.clean", "git-lfs clean -- %f"]);
     symlink("/bin/true", repo.at(".git/hooks/pre-commit")).unwrap();
-    assert!(check(&repo.root()).is_ok());
+    assert!(check(&repo.root(), &Bounds::default()).is_ok());
     assert!(repo.open().is_ok());
 }
 

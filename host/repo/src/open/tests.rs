@@ -5,9 +5,9 @@ use crate::testrepo::TestRepo;
 fn another_place_than_the_handle_is_refused() {
     let repo = TestRepo::new();
     let other = TestRepo::new();
-    let error = Repo::open(&repo.root(), &other.path()).unwrap_err();
+    let error = Repo::open(&repo.root(), &other.path(), Bounds::default()).unwrap_err();
     assert_eq!(error.code(), "UnsafeRepository");
-    assert!(Repo::open(&repo.root(), &repo.path()).is_ok());
+    assert!(Repo::open(&repo.root(), &repo.path(), Bounds::default()).is_ok());
 }
 
 #[test]

@@ -22,20 +22,20 @@ pub(super) fn lay(
     saved: &Saved,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<u8>, RepoError> {
-    let work = checkout::read(odb, saved.tree)?;
+    let work = checkout::read(odb, saved.tree, &spec.bounds)?;
     let staged = match saved.index {
-        Some(tree) => checkout::read(odb, tree)?,
+        Some(tree) => checkout::read(odb, tree, &spec.bounds)?,
         None => Listing::default(),
     };
     let flags = FlagSets::of(&saved.manifest.flags)?;
-    let smudges = checkout::smudges(spec.inbox, &staged)?;
+    let smudges = checkout::smudges(spec.inbox, &staged, &spec.bounds)?;
     let items: Vec<_> = work
         .entries
         .into_iter()
         .map(|e| item(e, &staged, &smudges))
         .collect();
     let dirs = saved.empty_dirs()?;
-    let mut stats = checkout::write(spec.inbox, spec.root, &items, &dirs, progress)?;
+    let mut stats = checkout::write(spec.place(), &items, &dirs, progress)?;
     modes::apply(spec.root, saved, &items, &mut stats)?;
     let entries = index(&staged, &items, &stats, &flags)?;
     let subtrees: &[_] = if flags.intent_to_add.is_empty() {

@@ -52,6 +52,7 @@ impl Local {
             if count >= REFS_MAX {
                 return Err(RepoError::TooLarge(format!("more than {REFS_MAX} refs")));
             }
+            repo.bounds.check()?;
             let reference = reference.map_err(&fail)?;
             local.take(repo, outbox, options, &reference)?;
         }
@@ -193,6 +194,7 @@ impl Local {
         }
         self.has_other = true;
         for (at, (id, message)) in entries.into_iter().enumerate() {
+            repo.bounds.check()?;
             match repo.commit(id) {
                 Ok(_) => {
                     self.tips.insert(id);

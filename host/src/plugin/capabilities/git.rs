@@ -213,6 +213,13 @@ fn to_guest(error: MirrorError) -> GitError {
     use MirrorError as E;
     match error {
         E::Denied(what) => GitError::Denied(what),
+        E::Unconfined(why) => {
+            tracing::error!(
+                error = &why as &(dyn std::error::Error + 'static),
+                "git work cannot be confined"
+            );
+            GitError::Denied(format!("git work that cannot be confined: {why}"))
+        }
         E::InvalidArgument { what, why } => GitError::InvalidArgument(format!("{what}: {why}")),
         E::NotARepository => GitError::NotARepository,
         E::UnsafeRepository(how) => GitError::UnsafeRepository(how),

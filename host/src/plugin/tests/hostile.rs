@@ -216,6 +216,7 @@ fn mirrors(state: &Path) -> warren_mirror::Mirrors {
         ca_file: None,
         limits: warren_mirror::Limits::default(),
         repo_limits: warren_repo::Limits::default(),
+        disk: None,
     };
     warren_mirror::Mirrors::open(spec).unwrap()
 }
