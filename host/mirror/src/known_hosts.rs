@@ -55,6 +55,11 @@ pub(crate) fn judge(text: &str, host: &str, port: u16, key: &[u8]) -> Result<(),
     }
 }
 
+/// Whether a file's text has the key of a server.
+pub(crate) fn is_known(text: &str, host: &str, port: u16, key: &[u8]) -> bool {
+    check(text, &name(host, port), key) == Verdict::Known
+}
+
 /// How the file calls a host.
 fn name(host: &str, port: u16) -> String {
     let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -6,6 +6,8 @@
 mod confine;
 mod credentials;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod known_hosts;
 mod mirror;
 mod mirrors;

@@ -7,6 +7,9 @@ use crate::MirrorError;
 /// Longest name in bytes that any server and file system takes.
 const NAME_BYTES_MAX: usize = 200;
 
+/// What a glob would also take for special. A class reaches over `/`, and none of them is needed.
+pub(crate) const NO_GLOB: [char; 5] = ['?', '[', ']', '{', '}'];
+
 fn refuse<T>(what: &'static str, text: &str, why: &str) -> Result<T, MirrorError> {
     let shown = warren_disk::text::excerpt(text.as_bytes(), 100);
     Err(MirrorError::invalid(what, format!("`{shown}` {why}")))
@@ -16,7 +19,7 @@ fn check(what: &'static str, text: &str, full: &str) -> Result<(), MirrorError> 
     if text.is_empty() {
         return refuse(what, text, "is empty");
     }
-    if text.len() > NAME_BYTES_MAX {
+    if full.strip_prefix("refs/heads/").unwrap_or(full).len() > NAME_BYTES_MAX {
         return refuse(what, text, "is longer than 200 bytes");
     }
     if text.starts_with('-') {
@@ -48,10 +51,11 @@ pub(crate) fn full_ref(text: &str) -> Result<(), MirrorError> {
     let Some(rest) = text.strip_prefix("refs/") else {
         return refuse("ref", text, "does not start with `refs/`");
     };
-    if !rest.contains('/') || rest.split('/').any(|part| part.starts_with('-')) {
-        return refuse("ref", text, "is not the full name of a ref");
+    // As for a branch, only the front of the short name could be taken for an option.
+    match rest.split_once('/') {
+        Some((kind, short)) if !kind.starts_with('-') && !short.starts_with('-') => Ok(()),
+        _ => refuse("ref", text, "is not the full name of a ref"),
     }
-    Ok(())
 }
 
 /// The full name of what a handler calls a ref: a full name, or the short name of a branch.
@@ -102,15 +106,23 @@ impl RefPatterns {
             .map(Self)
     }
 
-    /// Whether a ref, by its full name, may be written.
+    /// Whether a ref, by its full name, may be written. A name that git refuses never may.
     pub fn allows(&self, ref_name: &str) -> bool {
-        self.0.iter().any(|pattern| pattern.is_match(ref_name))
+        warren_repo::is_valid_ref_name(ref_name.as_bytes())
+            && self.0.iter().any(|pattern| pattern.is_match(ref_name))
     }
 }
 
 fn parse_pattern(pattern: &str) -> Result<GlobMatcher, MirrorError> {
     if !pattern.starts_with("refs/") {
         return refuse("ref pattern", pattern, "does not start with `refs/`");
+    }
+    if pattern.contains(NO_GLOB) {
+        return refuse(
+            "ref pattern",
+            pattern,
+            "holds a special character other than `*`",
+        );
     }
     let glob = GlobBuilder::new(pattern)
         .literal_separator(true)
@@ -160,6 +172,8 @@ mod tests {
             assert!(branch(bad).is_err(), "{bad:?}");
         }
         assert!(branch(&"a".repeat(201)).is_err());
+        let long = expand_ref(&"a".repeat(200)).unwrap();
+        assert_eq!(expand_ref(&long).unwrap(), long);
         for good in ["main", "feature/x-1", "größe", "v1.0", "50%"] {
             assert!(branch(good).is_ok(), "{good:?}");
         }
@@ -184,6 +198,9 @@ mod tests {
         assert_eq!(expand_ref("vance/x").unwrap(), "refs/heads/vance/x");
         assert_eq!(expand_ref("refs/tags/x").unwrap(), "refs/tags/x");
         assert!(expand_ref("refs/heads/-x").is_err());
+        // What a short name is expanded to can be given again.
+        assert_eq!(expand_ref("a/-b").unwrap(), "refs/heads/a/-b");
+        assert_eq!(expand_ref("refs/heads/a/-b").unwrap(), "refs/heads/a/-b");
     }
 
     #[test]
@@ -209,7 +226,21 @@ mod tests {
         assert!(refs.allows("refs/heads/agent-7"));
         assert!(!refs.allows("refs/heads/agent-7/x"));
         assert!(!refs.allows("refs/heads/main"));
+        for bad in [
+            "refs/heads/vance/suspend/a b",
+            "refs/heads/vance/suspend/a..b",
+            "refs/heads/agent-",
+        ] {
+            assert_eq!(refs.allows(bad), bad.ends_with('-'), "{bad}");
+        }
         assert!(!RefPatterns::default().allows("refs/heads/main"));
-        assert!(RefPatterns::new(&["**"]).is_err());
+        for bad in [
+            "**",
+            "refs/heads/a[!x]b",
+            "refs/heads/{a,b/c}",
+            "refs/heads/?",
+        ] {
+            assert!(RefPatterns::new(&[bad]).is_err(), "{bad}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use url::Host;
 use warren_model::is_public;
 
 use crate::MirrorError;
+use crate::names::NO_GLOB;
 use crate::remote_url::{RemoteUrl, Scheme, parse_host};
 
 /// What an operator allows when nothing is said.
@@ -170,9 +171,6 @@ impl Pattern {
             .ok_or_else(|| bad("has no scheme, as `https://**` has"))?;
         let scheme = Scheme::parse(scheme)
             .ok_or_else(|| bad("has a scheme other than https, http, ssh and file"))?;
-        if rest.contains('@') {
-            return Err(bad("holds a user name"));
-        }
         if rest == "**" {
             if scheme == Scheme::File {
                 return Err(bad("would give every file; name a directory"));
@@ -185,6 +183,12 @@ impl Pattern {
             });
         }
         let (authority, path) = rest.find('/').map_or((rest, "/**"), |at| rest.split_at(at));
+        if path.contains(NO_GLOB) {
+            return Err(bad("has a path with a special character other than `*`"));
+        }
+        if authority.contains('@') {
+            return Err(bad("holds a user name"));
+        }
         let path = path_glob(path).map_err(|_| bad("has a path that is not a pattern"))?;
         if scheme == Scheme::File {
             if !authority.is_empty() {
@@ -329,6 +333,7 @@ mod tests {
             "http://127.0.0.1:*/**",
             "https://git.example/team/**",
             "https://*.trusted.example/**",
+            "https://at.example/a@b/**",
             "ssh://inner.lan:2222/**",
             "file:///srv/**",
             "https://[fd00::7]/x/*",
@@ -346,6 +351,7 @@ mod tests {
             ("https://git.example/team/../other/a", '-'),
             ("https://git.example/teams/a", '-'),
             ("https://git.example:444/team/a", '-'),
+            ("https://at.example/a@b/c", '+'),
             ("https://a.trusted.example/x", '~'),
             ("https://trusted.example/x", '-'),
             ("https://eviltrusted.example/x", '-'),
@@ -386,6 +392,9 @@ mod tests {
             "https://h:x/**",
             "https://a*b/**",
             "https://h/[",
+            "https://h/a[!x]b/**",
+            "https://h/{a,b}",
+            "https://h/?",
         ] {
             assert!(UrlPolicy::new(&[bad]).is_err(), "{bad}");
         }

@@ -154,9 +154,11 @@ mod tests {
 
     #[test]
     fn good_metadata_round_trips() {
-        let text = r#"{"branch":"main","deep":{"x":[1,2]},"repoUrl":"https://h/x"}"#;
+        let text = r#"{"branch":"main","deep":{"x":[1,2]},"number":1.2345678909234567e30,"repoUrl":"https://h/x"}"#;
         let metadata = Metadata::from_json(text).unwrap();
-        assert_eq!(metadata.to_json(), text);
+        assert_eq!(metadata.to_json(), text.replace("e30", "e+30"));
+        let again = Metadata::from_json(&metadata.to_json()).unwrap();
+        assert_eq!(again, metadata);
         assert_eq!(metadata.text("branch"), Some("main"));
     }
 }
