@@ -10,6 +10,7 @@ use std::panic::resume_unwind;
 use std::path::Path;
 
 use warren_confine::{Access, ConfineError, PathRules, restrict_thread};
+use warren_repo::Bounds;
 
 use crate::MirrorError;
 use crate::remote_url::RemoteUrl;
@@ -106,6 +107,7 @@ fn refused(error: ConfineError) -> MirrorError {
 pub(crate) fn run<T: Send>(
     reach: &Reach,
     url: Option<&RemoteUrl>,
+    bounds: &Bounds,
     work: impl FnOnce(Resolver) -> Result<T, MirrorError> + Send,
 ) -> Result<T, MirrorError> {
     let (resolver, answers) = resolve::pair();
@@ -118,7 +120,7 @@ pub(crate) fn run<T: Send>(
                 tracing::dispatcher::with_default(&logs, || {
                     span.in_scope(|| {
                         reach.enforce()?;
-                        work(resolver)
+                        warren_repo::within(bounds, || work(resolver))
                     })
                 })
             })

@@ -201,6 +201,9 @@ impl MirrorError {
             return Self::NoSpace(doing);
         }
         if warren_repo::is_too_much_memory(&source) {
+            if let Some(ended) = warren_repo::ended() {
+                return ended.into();
+            }
             return Self::TooLarge(format!("an object that takes too much memory to {doing}"));
         }
         if source.code() == git2::ErrorCode::Locked {

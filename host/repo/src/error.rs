@@ -100,6 +100,9 @@ impl RepoError {
             {
                 Self::NoSpace(std::io::Error::other(source))
             } else if is_too_much_memory(&source) {
+                if let Some(ended) = crate::ended() {
+                    return ended;
+                }
                 Self::TooLarge(format!("an object that takes too much memory to {doing}"))
             } else if message.contains("unsupported mandatory extension") {
                 Self::UnsupportedFormat("split or sparse index".to_owned())

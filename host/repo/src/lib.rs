@@ -54,6 +54,7 @@ pub use fork::{ForkSpec, HeadSpec, fork};
 pub use init::init;
 pub use locks::clear_stale_locks;
 pub use manifest::{Flags, Head, Manifest, StashEntry, Upstream};
+pub use memory::{ended, within};
 pub use open::Repo;
 pub use refs::is_valid_ref_name;
 pub use restore::{RestoreSpec, restore};

@@ -1,17 +1,24 @@
-//! The longest buffer that libgit2 may have.
+//! The longest buffer that libgit2 may have, and how long it gets any.
 //!
 //! A pack of a few KB can hold deltas that stand for gigabytes; libgit2 asks for what their header
-//! says. It tells callers of a buffer that it does not get, like of any other failure.
+//! says. It tells callers of a buffer that it does not get, like of any other failure. A chain of
+//! such deltas is worked on for hours without a word to anybody: no big buffer is given when the
+//! time of the thread's work is up.
 
 #![expect(unsafe_code, reason = "libgit2 takes an allocator as C functions")]
 
+use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
 use crate::snapshot::BLOB_BYTES_MAX;
+use crate::{Bounds, RepoError};
 
 /// Longest buffer in bytes: a blob of the longest kind, and what libgit2 puts behind it.
 const BUFFER_BYTES_MAX: usize = BLOB_BYTES_MAX as usize + 4096;
+
+/// From how many bytes on the time is looked at.
+const BUFFER_BYTES_BIG: usize = 1 << 20;
 
 /// `GIT_OPT_SET_ALLOCATOR` of libgit2 1.9.
 const SET_ALLOCATOR: c_int = 23;
@@ -38,6 +45,37 @@ unsafe extern "C" {
     fn git_libgit2_opts(option: c_int, ...) -> c_int;
 }
 
+thread_local! {
+    static CURRENT: RefCell<Option<Bounds>> = const { RefCell::new(None) };
+}
+
+/// Works within the time of `bounds`, also where libgit2 looks at no clock.
+pub fn within<T>(bounds: &Bounds, work: impl FnOnce() -> T) -> T {
+    /// Puts back what was there.
+    struct Restore(Option<Bounds>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CURRENT.set(self.0.take());
+        }
+    }
+    let _restore = Restore(CURRENT.replace(Some(bounds.clone())));
+    work()
+}
+
+/// Why this thread's work had to end, if it had to.
+pub fn ended() -> Option<RepoError> {
+    let check = |current: &RefCell<Option<Bounds>>| {
+        let current = current.try_borrow().ok()?;
+        current.as_ref()?.check().err()
+    };
+    // At the end of a thread there is nothing left to ask.
+    CURRENT.try_with(check).ok().flatten()
+}
+
+fn is_refused(size: usize) -> bool {
+    size > BUFFER_BYTES_MAX || (size >= BUFFER_BYTES_BIG && ended().is_some())
+}
+
 /// Gives libgit2 the system's allocator, with a longest buffer. What it has already stays valid.
 pub(crate) fn bound() -> Result<(), git2::Error> {
     // Makes git2 initialise libgit2, which sets its own allocator.
@@ -61,7 +99,7 @@ pub(crate) fn bound() -> Result<(), git2::Error> {
 }
 
 extern "C" fn malloc(size: usize, _file: *const c_char, _line: c_int) -> *mut c_void {
-    if size > BUFFER_BYTES_MAX {
+    if is_refused(size) {
         return ptr::null_mut();
     }
     // SAFETY: any size is fine; as libgit2's own, none of zero bytes.
@@ -74,7 +112,7 @@ extern "C" fn realloc(
     _file: *const c_char,
     _line: c_int,
 ) -> *mut c_void {
-    if size > BUFFER_BYTES_MAX {
+    if is_refused(size) {
         return ptr::null_mut();
     }
     // SAFETY: libgit2 hands back what it got from here or, before `bound`, from the same functions.
@@ -126,5 +164,28 @@ mod tests {
             .err()
             .unwrap();
         assert!(is_too_much_memory(&error), "{error:?}");
+    }
+
+    #[test]
+    fn when_the_time_is_up_there_are_no_big_buffers() {
+        let (file, line) = (c"".as_ptr(), 0);
+        let late = Bounds {
+            deadline: Some(std::time::Instant::now()),
+            ..Bounds::default()
+        };
+        let got = |size| {
+            let buffer = malloc(size, file, line);
+            free(buffer);
+            !buffer.is_null()
+        };
+        within(&late, || {
+            assert!(!got(2 << 20));
+            assert!(got(1000), "errors must still have room");
+            assert_eq!(ended().unwrap().code(), "Timeout");
+            within(&Bounds::default(), || assert!(got(2 << 20)));
+            assert!(!got(2 << 20));
+        });
+        assert!(got(2 << 20));
+        assert!(ended().is_none());
     }
 }

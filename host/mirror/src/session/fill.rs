@@ -34,9 +34,10 @@ impl Session {
             .map(|origin| self.permit(origin))
             .transpose()?
             .map(|permit| permit.url.to_string());
-        confine::run(&self.reach_root(Aim::Fill)?, None, |_| {
+        let bounds = self.bounds(Aim::Fill);
+        confine::run(&self.reach_root(Aim::Fill)?, None, &bounds, |_| {
             let (root, path) = (&self.spec.root, &self.spec.root_path);
-            warren_repo::init(root, path, branch, url.as_deref(), &self.bounds(Aim::Fill))?;
+            warren_repo::init(root, path, branch, url.as_deref(), &bounds)?;
             Ok(())
         })
     }

@@ -145,7 +145,9 @@ impl Session {
         look: impl FnOnce(&Repo) -> Result<T, MirrorError> + Send,
     ) -> Result<T, MirrorError> {
         let reach = self.reach_root(Aim::Look)?;
-        confine::run(&reach, None, |_| look(&self.repo()?))
+        confine::run(&reach, None, &self.bounds(Aim::Look), |_| {
+            look(&self.repo()?)
+        })
     }
 
     /// Lock files of a git that was killed must not keep work from being saved.

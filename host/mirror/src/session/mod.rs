@@ -275,7 +275,7 @@ impl Session {
             fills: aim == Aim::Fill,
         };
         let url = admitted.permit.url.clone();
-        confine::run(&reach, Some(&url), move |resolver| {
+        confine::run(&reach, Some(&url), &self.bounds(aim), move |resolver| {
             work(&spec.plant(admitted, resolver))
         })
     }

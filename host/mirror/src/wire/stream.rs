@@ -321,6 +321,7 @@ mod tests {
     use crate::policy::Permit;
     use crate::remote_url::RemoteUrl;
     use crate::wire::{Limits, WireSpec};
+    use warren_repo::Bounds;
 
     /// Connects to `url` as libgit2 does, after another one was judged; the code of the error, and
     /// whether anybody knocked.
@@ -338,7 +339,8 @@ mod tests {
                 };
                 let asked = permit.url.clone();
                 let talk = |resolver| wire(permit, resolver).run("talk", connect);
-                let talked = confine::run(&Reach::new(true), Some(&asked), talk);
+                let talked =
+                    confine::run(&Reach::new(true), Some(&asked), &Bounds::default(), talk);
                 talked.unwrap_err().code().to_owned()
             }
             None => format!("{:?}", connect().unwrap_err().code()),
@@ -354,7 +356,7 @@ mod tests {
             known_hosts: String::new(),
             resolver,
             limits: Limits::default(),
-            bounds: warren_repo::Bounds::default(),
+            bounds: Bounds::default(),
             fills: false,
             progress: Arc::new(|_| {}),
         })

@@ -221,7 +221,7 @@ impl Shared<'_> {
     }
 
     fn work(&self, sender: &Sender<Written>) {
-        let result = self.work_on(sender);
+        let result = crate::within(self.place.bounds, || self.work_on(sender));
         if let Err(error) = result {
             self.stop.store(true, Ordering::Relaxed);
             // Nobody listens: then nobody waits for it either.
