@@ -154,7 +154,11 @@ impl RepoError {
 
 /// Whether libgit2 wanted a buffer longer than [`crate::setup`] lets it have.
 pub fn is_too_much_memory(error: &git2::Error) -> bool {
-    error.class() == git2::ErrorClass::NoMemory || error.message().contains("out of memory")
+    let says = |text| error.message().contains(text);
+    error.class() == git2::ErrorClass::NoMemory
+        || says("out of memory")
+        // Longer than a delta can say.
+        || says("overly large object")
 }
 
 #[cfg(test)]

@@ -45,10 +45,12 @@ impl Wire {
             {
                 MirrorError::Timeout(format!("`{place}` is silent"))
             }
-            (_, class) if is_local(class) => MirrorError::git(
-                format!("{doing} with `{place}`"),
-                git2::Error::new(error.code(), class, &said),
-            ),
+            (_, class) if is_local(class) || warren_repo::is_too_much_memory(error) => {
+                MirrorError::git(
+                    format!("{doing} with `{place}`"),
+                    git2::Error::new(error.code(), class, &said),
+                )
+            }
             _ => MirrorError::Unreachable(format!("cannot {doing} with `{place}`: {said}")),
         }
     }

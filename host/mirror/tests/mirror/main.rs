@@ -1,6 +1,7 @@
 //! The verbs of the `git` capability over real servers.
 
 mod clone;
+mod hostile;
 mod network;
 mod push;
 mod restore;
