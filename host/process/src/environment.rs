@@ -38,6 +38,13 @@ impl Environment {
         Ok(Self { variables })
     }
 
+    /// Adds what the host itself says to every child, in place of what is there.
+    #[must_use]
+    pub fn with_own(mut self, own: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.variables.extend(own);
+        self
+    }
+
     /// Adds variables. `allowed` lists names; one that ends with `*` stands for all that start so.
     ///
     /// Variables of the fixed set, and those with which a loader, a shell or git would run

@@ -35,6 +35,9 @@ pub enum ProcessError {
         /// The end of what it wrote, of standard error if there was any.
         tail: String,
     },
+    /// The program was stopped because it used more disk than its RootDir may; says how much.
+    #[error("the program was stopped: {0}")]
+    Quota(String),
     /// The machine can not confine the program, which was therefore not started.
     #[error("the program can not be confined: {layer} could not be put in force")]
     Confinement {
@@ -76,6 +79,7 @@ impl ProcessError {
             Self::Timeout { .. } => "ProcessTimeout",
             Self::Killed { .. } => "ProcessKilled",
             Self::OutOfMemory { .. } => "ProcessOutOfMemory",
+            Self::Quota(_) => "WorkspaceQuotaExceeded",
             Self::Confinement { .. } => "ProcessConfinement",
             Self::NoLauncher(_) => "ProcessNoLauncher",
             Self::Failed { .. } => "ProcessFailed",
@@ -89,6 +93,7 @@ impl ProcessError {
             Self::NotFound(_) => "install it on this machine, or name another one",
             Self::Timeout { .. } => "a longer time limit may help",
             Self::OutOfMemory { .. } => "the policy's `memory-bytes` for this plugin is the limit",
+            Self::Quota(_) => "the policy's `disk-bytes` and `inodes` are the limit",
             Self::Confinement { layer, .. } => return Some(confinement_hint(*layer)),
             Self::NoLauncher(_) => {
                 "build it with `cargo build -p warren-launch` and keep it beside `warren`"

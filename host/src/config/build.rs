@@ -161,6 +161,7 @@ impl Config {
             mirrors: Some(mirrors),
             launcher: self.launcher()?,
             scratch: state.join("scratch"),
+            connector: warren_egress::Connector::system(),
         })
     }
 

@@ -27,6 +27,7 @@ pub(super) struct FileConfig {
     pub(super) credentials: BTreeMap<String, Credential>,
     pub(super) python_interpreter: Option<Setting<String>>,
     pub(super) python_installer: Option<Setting<Installer>>,
+    pub(super) python_index: Option<Setting<String>>,
     pub(super) plugins_shipped: Option<Setting<Vec<String>>>,
     pub(super) plugins_dir: Option<Setting<PathBuf>>,
     pub(super) plugin_grants: BTreeMap<String, PluginGrants>,
@@ -83,9 +84,10 @@ impl FileConfig {
             }
         }
         if let Some(section) = top.section("python")? {
-            let section = section.only(&["interpreter", "installer"])?;
+            let section = section.only(&["interpreter", "installer", "index"])?;
             config.python_interpreter = section.text("interpreter")?;
             config.python_installer = installer(&section)?;
+            config.python_index = section.text("index")?;
         }
         if let Some(section) = top.section("plugins")? {
             config.plugins(section, home)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warren_mirror::RefPatterns;
+use warren_model::{Endpoint, Endpoints, Target};
 use warren_process::{ChildLimits, Programs};
 
 use super::build::OpenError;
@@ -71,8 +72,39 @@ fn python(config: &Config) -> Result<ProcessGrant, OpenError> {
         in_root: [".venv/bin/python", ".venv/bin/pip"]
             .map(str::to_owned)
             .into(),
+        variables: installers(config.python_index.value.as_deref()),
+        network: index(config)?,
         ..process(programs)
     })
+}
+
+/// The server of the index.
+fn index(config: &Config) -> Result<Endpoints, OpenError> {
+    let setting = &config.python_index;
+    let Some(url) = &setting.value else {
+        return Ok(Endpoints::default());
+    };
+    let target = Target::from_url(url)
+        .map_err(|error| invalid("python.index", setting, &error.to_string()))?;
+    Ok(Endpoints::new(vec![Endpoint::exact(target)]))
+}
+
+/// Variables for pip and uv: no configuration of the Pod's, no questions, caches in `HOME`, which is
+/// gone with the call, and the one index.
+fn installers(index: Option<&str>) -> Vec<(String, String)> {
+    let mut variables = vec![
+        ("PIP_CONFIG_FILE", "/dev/null"),
+        ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+        ("PIP_NO_INPUT", "1"),
+        ("PYTHONNOUSERSITE", "1"),
+        ("UV_NO_CONFIG", "1"),
+        ("UV_PYTHON_DOWNLOADS", "never"),
+    ];
+    if let Some(index) = index {
+        variables.extend([("PIP_INDEX_URL", index), ("UV_DEFAULT_INDEX", index)]);
+    }
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    variables.into_iter().map(owned).collect()
 }
 
 fn more_programs(
@@ -131,6 +163,11 @@ fn process(programs: Programs) -> ProcessGrant {
         programs: Arc::new(programs),
         in_root: Vec::new(),
         environment: Vec::new(),
+        variables: Vec::new(),
+        network: Endpoints::default(),
+        network_limits: warren_egress::proxy::Limits::default(),
+        uids: None,
+        unconfined: true,
         wall_max: CHILD_WALL_MAX,
         limits: ChildLimits::default(),
     }

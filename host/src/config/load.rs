@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
+use warren_model::Target;
 
 use super::document::Document;
 use super::error::ConfigError;
@@ -115,13 +116,6 @@ impl Config {
             .ok_or(ConfigError::HomeUnknown { key: "state.dir" })
             .and_then(|setting| absolute("state.dir", setting))?;
         let in_state = |name| Setting::default_of(state_dir.value.join(name));
-        let optional = |setting: Option<Setting<PathBuf>>| match setting {
-            Some(Setting { value, origin }) => Setting {
-                value: Some(value),
-                origin,
-            },
-            None => Setting::default_of(None),
-        };
         Ok(Self {
             layout: or_default(file.layout, Layout::default),
             soft_limit_percent: file.soft_limit_percent.unwrap_or(Setting::default_of(80)),
@@ -140,6 +134,7 @@ impl Config {
             credentials: file.credentials,
             python_interpreter: or_default(file.python_interpreter, || "python3".to_owned()),
             python_installer: or_default(file.python_installer, || Installer::Auto),
+            python_index: optional(file.python_index),
             plugins_shipped: or_default(file.plugins_shipped, || {
                 warren_plugins::all()
                     .map(|(name, _)| name.to_owned())
@@ -206,6 +201,11 @@ impl Config {
                 reason,
             );
         }
+        if let Some(index) = &self.python_index.value
+            && let Err(error) = Target::from_url(index)
+        {
+            return invalid("python.index", &self.python_index.origin, error.to_string());
+        }
         Ok(())
     }
 }
@@ -225,6 +225,16 @@ fn absolute(key: &str, setting: Setting<PathBuf>) -> Result<Setting<PathBuf>, Co
 
 fn below(base: Option<&Path>, name: &str) -> Option<Setting<PathBuf>> {
     base.map(|base| Setting::default_of(base.join(name)))
+}
+
+fn optional<T>(setting: Option<Setting<T>>) -> Setting<Option<T>> {
+    match setting {
+        Some(Setting { value, origin }) => Setting {
+            value: Some(value),
+            origin,
+        },
+        None => Setting::default_of(None),
+    }
 }
 
 fn or_default<T>(setting: Option<Setting<T>>, default: impl FnOnce() -> T) -> Setting<T> {

@@ -131,6 +131,8 @@ pub struct Config {
     pub python_interpreter: Setting<String>,
     /// `python.installer`.
     pub python_installer: Setting<Installer>,
+    /// `python.index`: URL of the index that packages come from; none: they come with the sources.
+    pub python_index: Setting<Option<String>>,
     /// `plugins.shipped`: which of the shipped plugins are loaded.
     pub plugins_shipped: Setting<Vec<String>>,
     /// `plugins.dir`: where more plugins lie.

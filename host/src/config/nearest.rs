@@ -3,7 +3,7 @@
 use strsim::normalized_damerau_levenshtein;
 
 /// Every key that does not depend on a name of the operator's choice.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "workspace.root",
     "workspace.layout",
     "workspace.soft-limit-percent",
@@ -17,6 +17,7 @@ const KEYS: [&str; 17] = [
     "git.timeout-seconds",
     "python.interpreter",
     "python.installer",
+    "python.index",
     "plugins.shipped",
     "plugins.dir",
     "plugins.grants",

@@ -45,6 +45,7 @@ impl Config {
             }),
             entry("python.interpreter", &self.python_interpreter, |v| json!(v)),
             entry("python.installer", &self.python_installer, |v| json!(v)),
+            entry("python.index", &self.python_index, |v| json!(v)),
             entry("plugins.shipped", &self.plugins_shipped, |v| json!(v)),
             entry("plugins.dir", &self.plugins_dir, |v| path(v)),
             entry("launcher.path", &self.launcher_path, optional_path),

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use warren_disk::budget::Budget;
+use warren_egress::Connector;
 use warren_mirror::{Mirrors, SessionSpec};
-use warren_process::Launcher;
+use warren_process::{Identity, Launcher};
 
 use super::call::{CallContext, StopOnDrop};
 use super::capabilities::git::GitCall;
-use super::capabilities::process::ProcessCall;
+use super::capabilities::process::{ProcessCall, ProcessSpec};
 use super::error::PluginError;
 use super::registry::Plugin;
 use super::runtime::is_dry;
@@ -24,6 +25,8 @@ pub struct Services {
     pub launcher: Option<Launcher>,
     /// A directory of the host in which children get their `HOME` and `TMPDIR`.
     pub scratch: PathBuf,
+    /// Connects for children, and bounds the lookups of all of them.
+    pub connector: Connector,
 }
 
 impl Services {
@@ -73,12 +76,19 @@ impl Services {
             return Ok(None);
         }
         let root = cx.root.try_clone().map_err(PluginError::Root)?;
-        Ok(Some(ProcessCall::new(
-            launcher.clone(),
-            grant.clone(),
+        let identity = grant.uids.map(|uids| {
+            let uid = uids.of(&cx.tenant, &cx.project);
+            Identity { uid, gid: uid }
+        });
+        Ok(Some(ProcessCall::new(ProcessSpec {
+            launcher: launcher.clone(),
+            grant: grant.clone(),
             root,
-            self.scratch.clone(),
+            scratch: self.scratch.clone(),
+            identity: identity.filter(|_| rustix::process::geteuid().is_root()),
+            budget: Budget::unlimited(),
+            connector: self.connector.clone(),
             deadline,
-        )))
+        })))
     }
 }

@@ -1,14 +1,20 @@
 //! `process`: programs in the RootDir, as the grant lists them.
 
+mod home;
+mod network;
+mod watch;
+
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cap_std::fs::Dir;
 use tokio::time::Instant;
-use warren_disk::scratch::Scratch;
+use warren_disk::budget::Budget;
+use warren_egress::Connector;
 use warren_process::{
-    Command as Child, Confinement, Environment, Launcher, OutputCaps, ProcessError as Failure,
-    Program as File,
+    Command as Child, Confined, Confinement, Identity, Launcher, OutputCaps,
+    ProcessError as Failure, Program as File,
 };
 use wasmtime::component::{HasSelf, Linker};
 
@@ -18,12 +24,11 @@ use crate::plugin::bindings::warren::handler::process::{
 use crate::plugin::bindings::warren::handler::types::ProcessError;
 use crate::plugin::grants::{Grants, ProcessGrant};
 use crate::plugin::state::CallState;
+use home::Home;
+use watch::Watched;
 
 /// Bytes kept of each output stream: both must fit into the guest in one call.
 const OUTPUT_BYTES: u32 = 256 * 1024;
-
-/// The children's folder in a scratch folder: the lock beside it is out of their way.
-const HOME: &str = "home";
 
 /// Most arguments and variables of one command.
 const ARGUMENTS_MAX: usize = 4096;
@@ -36,62 +41,62 @@ pub(crate) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     add_to_linker::<_, HasSelf<CallState>>(linker, |state| state)
 }
 
+/// What a call's children are given.
+pub(crate) struct ProcessSpec {
+    pub(crate) launcher: Launcher,
+    pub(crate) grant: ProcessGrant,
+    /// The RootDir.
+    pub(crate) root: Dir,
+    /// A directory of the host, for the children's own folder.
+    pub(crate) scratch: PathBuf,
+    /// Whom they run as, when the host is root.
+    pub(crate) identity: Option<Identity>,
+    /// What the RootDir may use of the disk.
+    pub(crate) budget: Budget,
+    /// Connects for them.
+    pub(crate) connector: Connector,
+    pub(crate) deadline: Instant,
+}
+
 /// What one call may run, and where.
 pub(crate) struct ProcessCall {
-    launcher: Launcher,
-    grant: ProcessGrant,
-    root: Dir,
-    scratch: PathBuf,
-    /// `HOME` and `TMPDIR` of the call's children: made for the first, gone with the call.
-    home: Option<Scratch>,
-    deadline: Instant,
+    spec: ProcessSpec,
+    /// Made for the first child, gone with the call.
+    home: Option<Arc<Home>>,
 }
 
 impl ProcessCall {
-    pub(crate) fn new(
-        launcher: Launcher,
-        grant: ProcessGrant,
-        root: Dir,
-        scratch: PathBuf,
-        deadline: Instant,
-    ) -> Self {
-        Self {
-            launcher,
-            grant,
-            root,
-            scratch,
-            home: None,
-            deadline,
-        }
+    pub(crate) fn new(spec: ProcessSpec) -> Self {
+        Self { spec, home: None }
     }
 
     /// The program, if the grant lists it and the file is what it should be.
     fn check(&self, program: &Program) -> Result<File, Failure> {
-        let grant = &self.grant;
+        let grant = &self.spec.grant;
         match program {
             Program::Alias(alias) => grant.programs.resolve_alias(alias),
             Program::Path(path) => grant.programs.resolve_path(Path::new(path)),
             Program::InRoot(path) => {
                 grant
                     .programs
-                    .resolve_in_root(&self.root, path, &grant.in_root)
+                    .resolve_in_root(&self.spec.root, path, &grant.in_root)
             }
         }
     }
 
     /// The time that a command gets: what it asks for, the grant and the call allow.
     fn time(&self, asked_ms: Option<u64>) -> Duration {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        let limit = self.grant.wall_max.min(left);
+        let left = self.spec.deadline.saturating_duration_since(Instant::now());
+        let limit = self.spec.grant.wall_max.min(left);
         asked_ms.map_or(limit, |asked| limit.min(Duration::from_millis(asked)))
     }
 
-    fn home(&mut self) -> Result<PathBuf, Failure> {
-        let scratch = match &self.home {
+    fn home(&mut self) -> Result<Arc<Home>, Failure> {
+        let home = match &self.home {
             Some(made) => made,
-            None => self.home.insert(make_scratch(&self.scratch)?),
+            None => self.home.insert(Arc::new(Home::new(&self.spec.scratch)?)),
         };
-        Ok(scratch.path().join(HOME))
+        Ok(Arc::clone(home))
     }
 
     async fn run(&mut self, command: Command) -> Result<Output, Failure> {
@@ -102,23 +107,46 @@ impl ProcessCall {
         }
         let program = self.check(&command.program)?;
         let home = self.home()?;
-        let environment =
-            Environment::new(&home, &home)?.with(command.environment, &self.grant.environment)?;
+        let (spec, grant) = (&self.spec, &self.spec.grant);
+        let proxy = network::start(grant, &spec.connector);
+        let proxy_variables = proxy.as_ref().map(|_| network::variables());
+        let environment = home
+            .environment()?
+            .with_own(grant.variables.iter().cloned())
+            .with(command.environment, &grant.environment)?
+            .with_own(proxy_variables.into_iter().flatten());
+        let confinement = match grant.unconfined {
+            true => Confinement::Unconfined,
+            false => Confinement::Confined(Confined {
+                identity: spec.identity,
+                writable: vec![home.dir()],
+                readable: Vec::new(),
+                proxy,
+            }),
+        };
         let child = Child {
             program: &program,
             arguments: command.arguments,
             environment,
-            directory: &self.root,
+            directory: &spec.root,
             stdin: None,
             deadline: self.time(command.timeout_ms),
             output_caps: OutputCaps {
                 stdout_bytes: OUTPUT_BYTES,
                 stderr_bytes: OUTPUT_BYTES,
             },
-            limits: self.grant.limits,
-            confinement: Confinement::Unconfined,
+            limits: grant.limits,
+            confinement,
         };
-        let output = self.launcher.run(child, None).await?;
+        let mut watched = Watched::new(spec.budget.clone(), &spec.root, &home)
+            .map_err(failed("the RootDir could not be opened"))?;
+        // The child and all that it started are killed when its future is dropped.
+        let output = tokio::select! {
+            output = spec.launcher.run(child, None) => output,
+            over = watched.over() => return Err(over),
+        };
+        watched.settle().await?;
+        let output = output?;
         Ok(Output {
             exit_code: output.exit_code,
             stdout: output.stdout.text(),
@@ -128,15 +156,11 @@ impl ProcessCall {
     }
 }
 
-fn make_scratch(path: &Path) -> Result<Scratch, Failure> {
-    let failed = |source| Failure::Failed {
-        what: "the scratch directory could not be made".to_owned(),
+fn failed(what: &str) -> impl FnOnce(std::io::Error) -> Failure {
+    move |source| Failure::Failed {
+        what: what.to_owned(),
         source: Some(source),
-    };
-    let parent = warren_disk::open_root(path).map_err(failed)?;
-    let made = Scratch::new(&parent, path).map_err(|error| failed(std::io::Error::other(error)))?;
-    std::fs::create_dir(made.path().join(HOME)).map_err(failed)?;
-    Ok(made)
+    }
 }
 
 impl Host for CallState {
@@ -173,6 +197,7 @@ fn to_guest(error: Failure) -> ProcessError {
         Failure::Timeout { tail } => ProcessError::Timeout(tail),
         Failure::Killed { signal, .. } => ProcessError::Killed(signal),
         Failure::OutOfMemory { .. }
+        | Failure::Quota(_)
         | Failure::Confinement { .. }
         | Failure::NoLauncher(_)
         | Failure::Failed { .. } => {

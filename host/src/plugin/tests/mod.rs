@@ -57,6 +57,11 @@ fn process_grant() -> ProcessGrant {
         programs: Arc::new(programs),
         in_root: Vec::new(),
         environment: Vec::new(),
+        variables: Vec::new(),
+        network: warren_model::Endpoints::default(),
+        network_limits: warren_egress::proxy::Limits::default(),
+        uids: None,
+        unconfined: true,
         wall_max: Duration::from_secs(60),
         limits: warren_process::ChildLimits::default(),
     }
