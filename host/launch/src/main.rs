@@ -7,6 +7,8 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("warren-launch needs Linux: namespaces, subreaper, close_range");
 
+mod confine;
+mod places;
 mod pump;
 mod receive;
 mod reply;
@@ -49,7 +51,7 @@ fn run(socket: &OwnedFd, mut request: Request) -> Result<Option<Done>, Failure> 
     let (pipes, ends) = pump::pipes(&request).map_err(Failure::setup)?;
     let spec = request.spec.clone();
     let input = request.stdin.take().unwrap_or_default();
-    let mut tree = tree::start(request, ends)?;
+    let mut tree = tree::start(socket, request, ends)?;
     let mut pump = pump::Pump::new(socket, pipes, &spec, input);
     let ending = pump.run(&mut tree);
     let survivors = !tree.kill();
@@ -65,7 +67,7 @@ fn run(socket: &OwnedFd, mut request: Request) -> Result<Option<Done>, Failure> 
         outcome,
         totals,
         isolation: tree.isolation,
-        limits_hit: LimitsHit::default(),
+        limits_hit: tree.limits_hit(),
         survivors,
     }))
 }

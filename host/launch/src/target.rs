@@ -1,5 +1,7 @@
 //! The child between fork and exec.
 
+pub(crate) mod guard;
+
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -8,9 +10,10 @@ use std::ptr;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
-use warren_launch::{ChildLimits, Spec, Stage};
+use warren_launch::{ChildLimits, Layer, Spec, Stage};
 
-use crate::report::Failure;
+use crate::report::{Failure, Report};
+use crate::target::guard::Guard;
 
 /// Number of the last signal, real-time ones included.
 const SIGNAL_MAX: i32 = 64;
@@ -48,31 +51,53 @@ impl Target {
     }
 
     /// Becomes the child; returns only when that fails. Its parent is the process given here.
-    pub(crate) fn become_child(&self, parent: Pid) -> Failure {
-        match self.protect(parent).and_then(|()| {
-            limit(&self.limits).map_err(Failure::at(Stage::Limits))?;
-            reset_signals();
-            // Close on exec, not now: the report of a failed exec still has to go out.
-            close_on_exec().map_err(Failure::at(Stage::Limits))
-        }) {
-            Ok(()) => Failure::at(Stage::Execute)(self.execute()),
+    pub(crate) fn become_child(
+        &self,
+        parent: Pid,
+        guard: Option<&Guard<'_>>,
+        reporter: &OwnedFd,
+    ) -> Failure {
+        match self.prepare(parent, guard, reporter) {
+            Ok(program) => Failure::at(Stage::Execute)(self.execute(program.as_ref())),
             Err(failure) => failure,
         }
     }
 
-    fn protect(&self, parent: Pid) -> Result<(), Failure> {
+    /// Everything in its order; gives the program as the child finds it.
+    fn prepare(
+        &self,
+        parent: Pid,
+        guard: Option<&Guard<'_>>,
+        reporter: &OwnedFd,
+    ) -> Result<Option<OwnedFd>, Failure> {
         let failed = Failure::at(Stage::Limits);
         rustix::process::setsid().map_err(&failed)?;
         rustix::process::umask(Mode::WGRP | Mode::WOTH);
+        let counted = guard.is_some_and(Guard::has_cgroup);
+        limit(&self.limits, counted).map_err(&failed)?;
+        if let Some(guard) = guard {
+            guard.change_user(reporter)?;
+        }
+        // A change of user forgets it.
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(&failed)?;
         if rustix::process::getppid() != Some(parent) {
             // It died before the line above: nothing would kill this process later.
             return Err(failed(Errno::SRCH));
         }
-        rustix::thread::set_no_new_privs(true).map_err(&failed)
+        reset_signals();
+        // Close on exec, not now: the report of a failed exec still has to go out.
+        close_on_exec().map_err(&failed)?;
+        rustix::thread::set_no_new_privs(true).map_err(&failed)?;
+        Report::InForce(Layer::NoNewPrivs).send(reporter);
+        let Some(guard) = guard else {
+            return Ok(None);
+        };
+        let program = guard.program()?;
+        guard.restrict(reporter)?;
+        Ok(program)
     }
 
-    fn execute(&self) -> Errno {
+    fn execute(&self, found: Option<&OwnedFd>) -> Errno {
         let arguments = pointers(&self.arguments);
         let environment = pointers(&self.environment);
         #[expect(
@@ -81,7 +106,7 @@ impl Target {
         )]
         // SAFETY: both arrays end with a null and hold C strings that outlive the calls.
         unsafe {
-            match &self.program {
+            match found.or(self.program.as_ref()) {
                 Some(program) => libc::execveat(
                     program.as_raw_fd(),
                     c"".as_ptr(),
@@ -101,12 +126,15 @@ fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
     pointers.chain([ptr::null()]).collect()
 }
 
-fn limit(limits: &ChildLimits) -> Result<(), Errno> {
+/// `counted`: a cgroup counts what the whole tree has.
+fn limit(limits: &ChildLimits, counted: bool) -> Result<(), Errno> {
+    let alone = |limit: Option<u64>| limit.filter(|_| !counted);
     let wanted = [
         (Resource::Core, Some(0)),
         (Resource::Nofile, limits.open_files),
         (Resource::Fsize, limits.file_bytes),
-        (Resource::Nproc, limits.processes),
+        (Resource::Nproc, alone(limits.processes)),
+        (Resource::Data, alone(limits.memory_bytes)),
     ];
     for (resource, most) in wanted {
         let Some(most) = most else { continue };

@@ -3,6 +3,8 @@
 
 mod descendants;
 mod namespaces;
+mod network;
+mod root;
 mod supervisor;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -14,13 +16,16 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, set_child_subreaper, waitpid,
 };
-use warren_launch::{Layer, LayerSet, Outcome, Stage};
+use warren_confine::Cgroup;
+use warren_launch::{Layer, LayerSet, LimitsHit, Outcome, Stage};
 
+use crate::confine::{Plan, missing};
 use crate::pump::ChildEnds;
 use crate::receive::Request;
 use crate::reply;
 use crate::report::{Failure, REPORT_BYTES, Report};
 use crate::target::{Target, last_errno};
+use crate::tree::namespaces::Wanted;
 
 /// How long killed processes may take to go away.
 const GRACE: Duration = Duration::from_secs(5);
@@ -31,35 +36,66 @@ pub(crate) struct Tree {
     reports: OwnedFd,
     pub(crate) isolation: LayerSet,
     not_started: Option<Failure>,
+    cgroup: Option<Cgroup>,
+}
+
+/// What the supervisor is forked with.
+struct Started<'a> {
+    target: &'a Target,
+    plan: Option<&'a Plan>,
+    ends: &'a ChildEnds,
+    reporter: &'a OwnedFd,
+    namespaces: LayerSet,
 }
 
 /// Starts the child of the request. Pipes that are the child's close here.
-pub(crate) fn start(request: Request, ends: ChildEnds) -> Result<Tree, Failure> {
+pub(crate) fn start(client: &OwnedFd, request: Request, ends: ChildEnds) -> Result<Tree, Failure> {
     let setup = Failure::at(Stage::Setup);
-    if request.spec.confinement.is_some() {
-        return Err(Failure::at(Stage::Confinement(Layer::Landlock))(
-            Errno::NOSYS,
-        ));
-    }
+    let plan = Plan::new(&request)?;
     let target = Target::new(&request.spec, request.program)?;
     // Before any mount namespace: only a working directory is carried over into one.
     rustix::process::fchdir(&request.directory).map_err(Failure::at(Stage::Directory))?;
     set_child_subreaper(Some(getpid())).map_err(&setup)?;
-    let pid_namespace = request.spec.namespaces && namespaces::enter().map_err(&setup)?;
+    let wanted = Wanted {
+        all: plan.is_some(),
+        identity: plan.as_ref().and_then(|plan| plan.identity),
+    };
+    let namespaces = if request.spec.namespaces {
+        namespaces::enter(wanted).map_err(&setup)?
+    } else {
+        LayerSet::default()
+    };
+    if plan.as_ref().is_some_and(|plan| plan.proxy) {
+        proxy(client, namespaces)?;
+    }
     let (reports, reporter) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(&setup)?;
     rustix::io::ioctl_fionbio(&reports, true).map_err(&setup)?;
     let Some(supervisor) = fork().map_err(&setup)? else {
-        supervisor::run(&target, &ends, &reporter, pid_namespace)
+        supervisor::run(&Started {
+            target: &target,
+            plan: plan.as_ref(),
+            ends: &ends,
+            reporter: &reporter,
+            namespaces,
+        })
     };
     Ok(Tree {
         supervisor,
         reports,
-        isolation: pid_namespace
-            .then_some(Layer::PidNamespace)
-            .into_iter()
-            .collect(),
+        isolation: namespaces,
         not_started: None,
+        cgroup: plan.and_then(|plan| plan.cgroup),
     })
+}
+
+/// Only a network of the child's own may have a proxy: otherwise it would be the host's port.
+fn proxy(client: &OwnedFd, namespaces: LayerSet) -> Result<(), Failure> {
+    let failed = missing(Layer::NetworkNamespace);
+    if !namespaces.has(Layer::NetworkNamespace) {
+        return Err(failed(Errno::PERM));
+    }
+    network::serve_proxy(client)
+        .map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))
 }
 
 impl Tree {
@@ -94,6 +130,14 @@ impl Tree {
             None if libc::WIFSIGNALED(status) => Outcome::Signalled(libc::WTERMSIG(status)),
             None => Outcome::Exited(libc::WEXITSTATUS(status)),
         }
+    }
+
+    /// Limits of the whole tree that were reached.
+    pub(crate) fn limits_hit(&self) -> LimitsHit {
+        self.cgroup
+            .as_ref()
+            .map(Cgroup::limits_hit)
+            .unwrap_or_default()
     }
 
     /// Kills everything that is left. Says whether nothing is.

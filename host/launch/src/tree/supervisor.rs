@@ -12,16 +12,23 @@ use rustix::process::{
 use rustix::thread::UnshareFlags;
 use warren_launch::{Layer, Stage};
 
-use crate::pump::ChildEnds;
+use crate::confine::{missing, refused, seccomp};
 use crate::report::{Failure, Report};
-use crate::target::{Target, close_all_but, last_errno};
-use crate::tree::{exit_now, fork, namespaces, numbers};
+use crate::target::guard::Guard;
+use crate::target::{close_all_but, last_errno};
+use crate::tree::root::NewRoot;
+use crate::tree::{Started, exit_now, fork, namespaces, numbers};
+
+/// What a confined child sees as the machine's name.
+const HOST_NAME: &[u8] = b"warren";
 
 /// Supervises the child until it ends, then ends.
-pub(super) fn run(target: &Target, ends: &ChildEnds, reporter: &OwnedFd, pid_one: bool) -> ! {
-    let end = prepare(target, ends, reporter, pid_one)
+pub(super) fn run(started: &Started<'_>) -> ! {
+    let reporter = started.reporter;
+    let end = prepare(started)
         .map_err(Failure::at(Stage::Setup))
-        .and_then(|()| supervise(target, reporter).map_err(Failure::at(Stage::Setup)));
+        .and_then(|()| guard(started))
+        .and_then(|guard| supervise(started, guard.as_ref()).map_err(Failure::at(Stage::Setup)));
     match end {
         Ok(status) => Report::Ended(status).send(reporter),
         Err(failure) => {
@@ -32,33 +39,61 @@ pub(super) fn run(target: &Target, ends: &ChildEnds, reporter: &OwnedFd, pid_one
     exit_now(0)
 }
 
-fn prepare(
-    target: &Target,
-    ends: &ChildEnds,
-    reporter: &OwnedFd,
-    pid_one: bool,
-) -> Result<(), Errno> {
-    for (number, standard) in numbers(ends).into_iter().zip(0..) {
+fn prepare(started: &Started<'_>) -> Result<(), Errno> {
+    for (number, standard) in numbers(started.ends).into_iter().zip(0..) {
         replace(number, standard)?;
     }
-    let mut keep = vec![reporter.as_raw_fd()];
-    keep.extend(target.program());
+    let mut keep = vec![started.reporter.as_raw_fd()];
+    keep.extend(started.target.program());
+    let entrances = started.plan.map_or(&[][..], |plan| &plan.entrances);
+    keep.extend(entrances.iter().map(AsRawFd::as_raw_fd));
     close_all_but(&mut keep).map_err(|_| last_errno())?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    if launcher_is_gone(reporter)? {
+    if launcher_is_gone(started.reporter)? {
         exit_now(1);
     }
-    set_child_subreaper(Some(getpid()))?;
-    if pid_one && own_proc().is_ok() {
-        Report::InForce(Layer::PrivateProc).send(reporter);
-    }
-    Ok(())
+    set_child_subreaper(Some(getpid()))
 }
 
-fn supervise(target: &Target, reporter: &OwnedFd) -> Result<i32, Errno> {
+/// Moves into the child's root, and makes ready what the child itself puts in force.
+fn guard<'a>(started: &Started<'a>) -> Result<Option<Guard<'a>>, Failure> {
+    let in_force = |layer: Layer| Report::InForce(layer).send(started.reporter);
+    let Some(plan) = started.plan else {
+        if started.namespaces.has(Layer::PidNamespace) && own_proc().is_ok() {
+            in_force(Layer::PrivateProc);
+        }
+        return Ok(None);
+    };
+    // With one kind of namespace there are all.
+    let private_root = started.namespaces.has(Layer::PidNamespace);
+    if private_root {
+        let failed = missing(Layer::PrivateRoot);
+        namespaces::unshare(UnshareFlags::NEWNS).map_err(&failed)?;
+        rustix::system::sethostname(HOST_NAME).map_err(missing(Layer::IpcNamespace))?;
+        let root = NewRoot {
+            places: &plan.places,
+            identity: plan.identity,
+            temporary_bytes: plan.temporary_bytes,
+        };
+        if root.enter().map_err(&failed)? {
+            in_force(Layer::PrivateProc);
+        }
+        in_force(Layer::PrivateRoot);
+    }
+    let network = started.namespaces.has(Layer::NetworkNamespace);
+    Ok(Some(Guard {
+        plan,
+        private_root,
+        rules: plan.rules(private_root).map_err(|error| refused(&error))?,
+        seccomp: seccomp(private_root, network).map_err(|error| refused(&error))?,
+    }))
+}
+
+fn supervise(started: &Started<'_>, guard: Option<&Guard<'_>>) -> Result<i32, Errno> {
     let parent = getpid();
     let Some(child) = fork()? else {
-        Report::NotStarted(target.become_child(parent)).send(reporter);
+        let failure = started.target.become_child(parent, guard, started.reporter);
+        Report::NotStarted(failure).send(started.reporter);
         exit_now(127);
     };
     // The child's ends are the child's alone: it must see and cause the end of each.

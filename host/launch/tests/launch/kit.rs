@@ -10,7 +10,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use tempfile::TempDir;
 use warren_process::{
-    ChildLimits, Command, Confinement, Environment, Launcher, Output, OutputCaps, ProcessError,
+    ChildLimits, Command, Confined, Confinement, Environment, Identity, Launcher, Output, OutputCaps, ProcessError,
     Program, Programs,
 };
 
@@ -84,6 +84,33 @@ impl Place {
 
     pub(crate) fn script(&self, script: &str) -> Command<'_> {
         self.command(&self.shell, &["-c", script])
+    }
+
+    /// The script, confined as the project of this place.
+    #[allow(dead_code, reason = "tests follow")]
+    pub(crate) fn confined(&self, script: &str) -> Command<'_> {
+        Command {
+            confinement: Confinement::Confined(Confined {
+                identity: self.identity(),
+                ..Confined::default()
+            }),
+            ..self.script(script)
+        }
+    }
+
+    /// A user for the project of this place, whom its files then belong to; none unless we are root.
+    #[allow(dead_code, reason = "tests follow")]
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let identity = Identity {
+            uid: 200_007,
+            gid: 200_007,
+        };
+        let (uid, gid) = (Some(identity.uid), Some(identity.gid));
+        std::os::unix::fs::chown(self.temporary.path(), uid, gid).unwrap();
+        Some(identity)
     }
 
     /// Runs a script with namespaces.
