@@ -10,8 +10,8 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use tempfile::TempDir;
 use warren_process::{
-    ChildLimits, Command, Confined, Confinement, Environment, Identity, Launcher, Output, OutputCaps, ProcessError,
-    Program, Programs,
+    ChildLimits, Command, Confined, Confinement, Environment, Identity, Launcher, Output,
+    OutputCaps, ProcessError, Program, Programs,
 };
 
 /// Name of the variable by which a test finds its children.

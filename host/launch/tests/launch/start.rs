@@ -118,7 +118,8 @@ async fn a_namespace_shows_only_its_own_processes() {
     assert!(pids.count() <= 4, "{text}");
     let command = place.script("exit 0");
     let output = launcher(false).run(command, None).await.unwrap();
-    assert_eq!(output.isolation.iter().next(), None);
+    let layers: Vec<_> = output.isolation.iter().collect();
+    assert_eq!(layers, [Layer::NoNewPrivs]);
 }
 
 #[tokio::test]
