@@ -32,8 +32,7 @@ const INNER_ENDINGS: [&str; 7] = [
 /// link-local, metadata — needs a pattern that names its host in full.
 ///
 /// No redirect to another scheme, host or port is followed. One to another path of the same server
-/// is, since that is how servers rename repositories: a pattern's path narrows what is asked for,
-/// not what a server answers with.
+/// is, since that is how servers rename repositories, as long as the new path is allowed, too.
 #[derive(Debug, Clone)]
 pub struct UrlPolicy {
     patterns: Vec<Pattern>,

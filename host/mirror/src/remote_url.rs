@@ -193,6 +193,15 @@ impl RemoteUrl {
         Ok(())
     }
 
+    /// The same place with another absolute path, as a server may name one.
+    pub(crate) fn at(&self, path: &str) -> Result<Self, MirrorError> {
+        let own = Self {
+            path: String::new(),
+            ..self.clone()
+        };
+        Self::parse(&format!("{own}{path}"))
+    }
+
     /// The path with `/` in front, as patterns match it.
     pub(crate) fn absolute_path(&self) -> String {
         if self.path.starts_with('/') {

@@ -39,7 +39,7 @@ impl Session {
         let admitted = self.admit(origin)?;
         let url = admitted.permit.url.to_string();
         self.clear_locks()?;
-        let made = self.with_admitted(admitted, Aim::Look, |granted| {
+        let made = self.with_admitted(admitted, origin, Aim::Look, |granted| {
             let held = granted.mirror.refresh(&granted.wire, self.wait())?;
             self.build(granted, &held, keep)
         })?;
@@ -71,7 +71,7 @@ impl Session {
     ) -> Result<Option<String>, MirrorError> {
         let admitted = self.admit(origin)?;
         self.clear_locks()?;
-        let made = self.with_admitted(admitted, Aim::Look, |granted| {
+        let made = self.with_admitted(admitted, origin, Aim::Look, |granted| {
             let held = granted.mirror.refresh(&granted.wire, self.wait())?;
             let repo = self.repo()?;
             let limits = self.shared.repo_limits;

@@ -27,7 +27,7 @@ use crate::policy::Permit;
 use crate::progress::ProgressSink;
 use crate::remote_url::Scheme;
 use crate::scratch::{Folder, Scratch};
-use crate::wire::{Limits, Wire, WireSpec};
+use crate::wire::{Judge, Limits, Wire, WireSpec};
 use crate::{MirrorError, RefPatterns, UrlPolicy, known_hosts};
 
 /// What a session may do, and for whom.
@@ -193,6 +193,19 @@ impl Session {
         Ok(permit)
     }
 
+    /// Judges where a server sends us as if a caller had asked for it.
+    fn judge_hops(&self, origin: &Origin) -> Judge {
+        let (shared, layers) = (Arc::clone(&self.shared), self.spec.remotes.clone());
+        let alias = origin.credential_alias.clone();
+        Box::new(move |url| {
+            shared.policy.permit(&url.to_string()).is_ok()
+                && layers.iter().all(|layer| layer.lets_through(url))
+                && alias
+                    .as_ref()
+                    .is_none_or(|alias| shared.credentials.check(alias, url).is_ok())
+        })
+    }
+
     /// The host's policy and every layer on top.
     fn judge(&self, url: &str) -> Result<Permit, MirrorError> {
         let permit = self.shared.policy.permit(url)?;
@@ -258,12 +271,13 @@ impl Session {
         work: impl FnOnce(&Granted) -> Result<T, MirrorError> + Send,
     ) -> Result<T, MirrorError> {
         let admitted = self.admit(origin)?;
-        self.with_admitted(admitted, aim, work)
+        self.with_admitted(admitted, origin, aim, work)
     }
 
     fn with_admitted<T: Send>(
         &self,
         admitted: Admitted,
+        origin: &Origin,
         aim: Aim,
         work: impl FnOnce(&Granted) -> Result<T, MirrorError> + Send,
     ) -> Result<T, MirrorError> {
@@ -273,6 +287,7 @@ impl Session {
             bounds: self.bounds(aim),
             progress: Arc::clone(&self.spec.progress),
             fills: aim == Aim::Fill,
+            judge: self.judge_hops(origin),
         };
         let url = admitted.permit.url.clone();
         confine::run(&reach, Some(&url), &self.bounds(aim), move |resolver| {
@@ -396,6 +411,7 @@ impl Session {
 
 /// What a [`Wire`] is made of on the thread that works.
 struct Seed {
+    judge: Judge,
     limits: Limits,
     bounds: Bounds,
     progress: ProgressSink,
@@ -406,6 +422,7 @@ impl Seed {
     fn plant(self, admitted: Admitted, resolver: Resolver) -> Granted {
         let wire = Wire::new(WireSpec {
             permit: admitted.permit,
+            judge: self.judge,
             login: admitted.login,
             known_hosts: admitted.known_hosts,
             resolver,

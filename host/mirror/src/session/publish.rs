@@ -32,7 +32,7 @@ impl Session {
         let ref_name = self.writable(ref_name)?;
         let admitted = self.admit(origin)?;
         let url = admitted.permit.url.to_string();
-        self.with_admitted(admitted, Aim::Publish, |granted| {
+        self.with_admitted(admitted, origin, Aim::Publish, |granted| {
             self.publish(granted, target, &ref_name, expected)
         })?;
         if self.snapshots.contains(&target) {

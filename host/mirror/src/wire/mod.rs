@@ -4,7 +4,9 @@
 //! thread and refuse without one.
 
 mod explain;
+mod hops;
 mod stream;
+mod tls;
 mod watch;
 
 use std::cell::{Cell, RefCell};
@@ -25,6 +27,7 @@ use crate::policy::Permit;
 use crate::progress::{Progress, ProgressSink};
 use crate::secret::Scrubber;
 
+pub(crate) use hops::Judge;
 pub(crate) use stream::{register, trust};
 use watch::{Fired, Watch};
 
@@ -70,6 +73,8 @@ impl Default for Limits {
 /// What an operation brings along.
 pub(crate) struct WireSpec {
     pub(crate) permit: Permit,
+    /// Whether another path of the same server may be asked.
+    pub(crate) judge: Judge,
     pub(crate) login: Option<Login>,
     /// Text of the known_hosts file.
     pub(crate) known_hosts: String,

@@ -15,17 +15,18 @@ use std::ptr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::Wire;
+use super::{Wire, tls};
 use crate::MirrorError;
 
 const STREAM_VERSION: c_int = 1;
 const STREAM_STANDARD: c_int = 1;
-const GIT_ERROR: c_int = -1;
+const STREAM_TLS: c_int = 2;
+pub(super) const GIT_ERROR: c_int = -1;
 const GIT_TIMEOUT: c_int = -37;
 
 /// `git_stream` of libgit2 1.9.
 #[repr(C)]
-struct RawStream {
+pub(super) struct RawStream {
     version: c_int,
     /// Bit fields `encrypted` and `proxy_support`.
     flags: c_uint,
@@ -35,7 +36,7 @@ struct RawStream {
     certificate: Option<extern "C" fn(*mut *mut c_void, *mut Self) -> c_int>,
     set_proxy: Option<extern "C" fn(*mut Self, *const c_void) -> c_int>,
     read: Option<extern "C" fn(*mut Self, *mut c_void, usize) -> isize>,
-    write: Option<extern "C" fn(*mut Self, *const c_char, usize, c_int) -> isize>,
+    pub(super) write: Option<Writer>,
     close: Option<extern "C" fn(*mut Self) -> c_int>,
     free: Option<extern "C" fn(*mut Self)>,
 }
@@ -58,10 +59,12 @@ struct Inner {
     stream: Option<TcpStream>,
 }
 
+type Init = extern "C" fn(*mut *mut RawStream, *const c_char, *const c_char) -> c_int;
+
 #[repr(C)]
 struct Registration {
     version: c_int,
-    init: Option<extern "C" fn(*mut *mut RawStream, *const c_char, *const c_char) -> c_int>,
+    init: Option<Init>,
     wrap: Option<extern "C" fn(*mut *mut RawStream, *mut RawStream, *const c_char) -> c_int>,
 }
 
@@ -70,17 +73,28 @@ unsafe extern "C" {
     fn git_stream_register(kind: c_int, registration: *mut Registration) -> c_int;
 }
 
+pub(super) type Writer = extern "C" fn(*mut RawStream, *const c_char, usize, c_int) -> isize;
+
 /// Makes libgit2 use our sockets, and libssh2 wait no longer than this. May be called again.
 pub(crate) fn register(timeout_ms: u64) -> Result<(), MirrorError> {
     // Makes git2 initialise libgit2, which must come first.
     let version = git2::Version::get().libgit2_version();
-    let mut registration = Registration {
-        version: STREAM_VERSION,
-        init: Some(init),
-        wrap: None,
-    };
-    // SAFETY: libgit2 is initialised and copies the registration.
-    let code = unsafe { git_stream_register(STREAM_STANDARD, &raw mut registration) };
+    let mut code = 0;
+    for (kind, init) in [
+        (STREAM_STANDARD, init as Init),
+        (STREAM_TLS, tls::init as Init),
+    ] {
+        let mut registration = Registration {
+            version: STREAM_VERSION,
+            init: Some(init),
+            wrap: None,
+        };
+        // SAFETY: libgit2 is initialised and copies the registration.
+        code = unsafe { git_stream_register(kind, &raw mut registration) };
+        if code != 0 {
+            break;
+        }
+    }
     if code == 0 {
         let timeout_ms = c_int::try_from(timeout_ms).unwrap_or(c_int::MAX);
         // SAFETY: sets one integer, which libgit2 reads when it connects.
@@ -101,7 +115,7 @@ pub(crate) fn trust(file: &Path) -> Result<(), MirrorError> {
 }
 
 /// Runs code of ours under libgit2: a panic must not cross it.
-fn guarded<T>(failed: T, work: impl FnOnce() -> T) -> T {
+pub(super) fn guarded<T>(failed: T, work: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(failed)
 }
 
@@ -200,6 +214,9 @@ extern "C" fn write(
         let length = length.min(isize::MAX as usize);
         // SAFETY: libgit2 gives `length` bytes to send.
         let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), length) };
+        if !inner.wire.may_send(bytes) {
+            return GIT_ERROR as isize;
+        }
         let result = inner.attempt(|socket| socket.write(bytes));
         inner.answer(result)
     })
@@ -352,6 +369,7 @@ mod tests {
     fn wire(permit: Permit, resolver: Resolver) -> Rc<Wire> {
         Wire::new(WireSpec {
             permit,
+            judge: Box::new(|_| false),
             login: None,
             known_hosts: String::new(),
             resolver,

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use sha1::{Digest, Sha1};
-use warren_mirror::{Limits, MirrorError, Mirrors, Origin};
+use warren_mirror::{Limits, MirrorError, Mirrors, Origin, UrlPolicy};
 use warren_testkit::Work;
 
 use crate::setup::{limits, mirrors, spec};
@@ -351,6 +351,44 @@ fn names_that_no_file_system_should_see_are_left_out() {
     let error = session.clone(&fake.origin(), None).unwrap_err();
     assert!(error.to_string().len() < 1000, "{error}");
     assert!(!error.to_string().contains('\u{1b}'), "{error}");
+}
+
+#[test]
+fn every_hop_is_held_against_the_policy() {
+    let work = Work::new();
+    let moved = |to: &'static str| {
+        Fake::serve(
+            Box::new(move |out| {
+                write!(
+                    out,
+                    "HTTP/1.1 301 Moved\r\nLocation: {to}/info/refs?service=git-upload-pack\r\n\
+                     Content-Length: 0\r\nConnection: close\r\n\r\n"
+                )
+            }),
+            Box::new(|_| Ok(())),
+        )
+    };
+    let allow = ["http://127.0.0.1:*/up.git", "http://127.0.0.1:*/team/**"];
+    let mirrors = mirrors(&work, &allow, Default::default(), limits());
+    let said = |to, layer: &[&str]| {
+        let mut spec = spec(&work, "r");
+        spec.remotes = vec![UrlPolicy::layer(layer).unwrap()];
+        let asked = mirrors
+            .session(spec)
+            .remote_ref(&moved(to).origin(), "main");
+        asked.unwrap_err().to_string()
+    };
+    // An allowed path is followed: in circles, as this server does.
+    assert!(said("/team/new.git", &["**"]).contains("redirects elsewhere"));
+    for (to, layer) in [
+        ("/other/new.git", &["**"][..]),
+        ("/team/../other.git", &["**"]),
+        ("/team/%2e%2e/x.git", &["**"]),
+        ("/team/new.git", &["http://127.0.0.1:*/up.git"]),
+    ] {
+        let said = said(to, layer);
+        assert!(said.contains("path that is not allowed"), "{to}: {said}");
+    }
 }
 
 #[test]

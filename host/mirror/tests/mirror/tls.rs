@@ -2,7 +2,7 @@
 
 use crate::setup::{Host, limits, mirrors, spec};
 use warren_mirror::{CredentialStore, Mirrors, MirrorsSpec, Origin, UrlPolicy};
-use warren_testkit::{GitRepo, Tls};
+use warren_testkit::{Fault, GitRepo, Tls};
 
 #[test]
 fn a_certificate_must_be_trusted_and_then_everything_works() {
@@ -46,6 +46,21 @@ fn a_certificate_must_be_trusted_and_then_everything_works() {
     session.push(&origin, &made.commit, name, None).unwrap();
     let up = GitRepo::at(host.work.join("srv/up.git"));
     assert_eq!(up.ref_id(name), Some(made.commit));
+    // Every hop is held against the policy, through TLS as well.
+    let moved = Fault::Redirect("/other".to_owned());
+    host.server.misbehave("up.git/info/refs", moved);
+    let ask = |layer: &str| {
+        let mut spec = spec(&host.work, "t");
+        spec.remotes = vec![UrlPolicy::layer(&[layer]).unwrap()];
+        host.server.forget();
+        let asked = trusting.session(spec).remote_ref(&origin, "main");
+        (asked.unwrap_err().to_string(), host.server.seen().len())
+    };
+    let (said, requests) = ask("https://127.0.0.1:*/up.git");
+    assert!(said.contains("path that is not allowed"), "{said}");
+    assert_eq!(requests, 1, "the second is not sent");
+    assert!(ask("**").1 > 1, "an allowed path is asked");
+    host.server.behave();
     // The name in the certificate counts, too.
     let other = Origin {
         url: origin.url.replace("127.0.0.1", "localhost"),
