@@ -101,15 +101,63 @@ impl From<Short> for io::Error {
     }
 }
 
-/// The last refusal, for whoever has to say why a longer work failed.
+/// A limit that was met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Met {
+    /// The RootDir's own.
+    Quota(Resource, u64),
+    /// The disk's, in percent.
+    Disk(Resource, u8),
+    /// The disk has nothing left, or a quota of the file system was met.
+    Full,
+}
+
+impl std::fmt::Display for Met {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Quota(resource, limit) => write!(f, "the rootdir may use {limit} {resource}"),
+            Self::Disk(resource, percent) => {
+                write!(
+                    f,
+                    "the disk is at its limit of {percent} % of its {resource}"
+                )
+            }
+            Self::Full => f.write_str("the disk is full"),
+        }
+    }
+}
+
+/// What was refused, for whoever has to say why a longer work failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Refusals {
     /// How often the RootDir's own limit was met.
     pub quota: u64,
     /// How often the disk's limit was met.
     pub disk: u64,
-    /// What was short the last time.
-    pub last: Option<Resource>,
+    /// The limit that was met last.
+    pub last: Option<Met>,
+}
+
+impl Refusals {
+    fn note(&mut self, short: &Short) {
+        match *short {
+            Short::Quota {
+                resource, limit, ..
+            } => {
+                self.quota += 1;
+                self.last = Some(Met::Quota(resource, limit));
+            }
+            Short::Disk {
+                resource,
+                limit_percent,
+                ..
+            } => {
+                self.disk += 1;
+                self.last = Some(Met::Disk(resource, limit_percent));
+            }
+            Short::Walk(_) | Short::Space(_) => {}
+        }
+    }
 }
 
 /// A budget. Clones are one.
@@ -207,7 +255,8 @@ impl Budget {
     /// # Errors
     /// [`Short`]; nothing is taken then.
     pub fn take(&self, bytes: u64, inodes: u64) -> Result<(), Short> {
-        self.take_as(bytes, inodes, |state| state.add(bytes, inodes))
+        let taken = self.take_as(bytes, inodes, |state| state.add(bytes, inodes));
+        taken.inspect_err(|short| self.note(short))
     }
 
     fn take_as(&self, bytes: u64, inodes: u64, add: impl FnOnce(&mut State)) -> Result<(), Short> {
@@ -220,22 +269,26 @@ impl Budget {
         let taken = self
             .fits(&state, bytes, inodes)
             .and_then(|()| self.look(&mut state, bytes, inodes));
-        match &taken {
-            Ok(()) => add(&mut state),
-            Err(Short::Quota { resource, .. }) => {
-                state.refusals.quota += 1;
-                state.refusals.last = Some(*resource);
-            }
-            Err(Short::Disk { resource, .. }) => {
-                state.refusals.disk += 1;
-                state.refusals.last = Some(*resource);
-            }
-            Err(_) => {}
+        if taken.is_ok() {
+            add(&mut state);
         }
         taken
     }
 
-    /// Takes bytes that will be written bit by bit.
+    /// Counts a refusal.
+    pub fn note(&self, short: &Short) {
+        self.state().refusals.note(short);
+    }
+
+    /// Counts a write that found the disk full.
+    pub fn note_full(&self) {
+        let mut state = self.state();
+        state.refusals.disk += 1;
+        state.refusals.last = Some(Met::Full);
+    }
+
+    /// Takes bytes that will be written bit by bit. A refusal is for the caller to [`Self::note`]:
+    /// it may ask for less.
     ///
     /// # Errors
     /// As [`Self::take`].
@@ -276,8 +329,19 @@ impl Budget {
     /// # Errors
     /// [`Short`].
     pub fn check(&self) -> Result<(), Short> {
-        self.state().unlooked = None;
-        self.take(0, 0)
+        self.measure()?;
+        let mut state = self.state();
+        state.unlooked = None;
+        // Who is over it is refused one more.
+        let over =
+            |used: u64, limit: Option<u64>| u64::from(limit.is_some_and(|limit| used > limit));
+        let used = state.used().unwrap_or_default();
+        let bytes = over(used.bytes, self.0.quota.bytes);
+        let inodes = over(used.inodes, self.0.quota.inodes);
+        let checked = self
+            .fits(&state, bytes, inodes)
+            .and_then(|()| self.look(&mut state, 0, 0));
+        checked.inspect_err(|short| state.refusals.note(short))
     }
 
     fn walk(&self, root: &Dir) -> Result<Used, Short> {
@@ -289,7 +353,11 @@ impl Budget {
         Ok(found)
     }
 
-    fn measure(&self) -> Result<(), Short> {
+    /// Measures the RootDir if it must be and was not.
+    ///
+    /// # Errors
+    /// As [`Self::remeasure`].
+    pub fn measure(&self) -> Result<(), Short> {
         let Some(root) = self.0.root.as_ref().filter(|_| self.needs_walk()) else {
             return Ok(());
         };
@@ -305,7 +373,8 @@ impl Budget {
             return Ok(());
         };
         let check = |resource, used: u64, wanted: u64, limit: Option<u64>| match limit {
-            Some(limit) if used.saturating_add(wanted) > limit => Err(Short::Quota {
+            // Who wants none of it may be over it.
+            Some(limit) if wanted > 0 && used.saturating_add(wanted) > limit => Err(Short::Quota {
                 resource,
                 used,
                 wanted,
@@ -377,8 +446,11 @@ impl Reserve {
     /// Holds more.
     ///
     /// # Errors
-    /// As [`Budget::take`]; what was held still is.
+    /// As [`Budget::reserve`]; what was held still is.
     pub fn more(&mut self, bytes: u64) -> Result<(), Short> {
+        if bytes == 0 {
+            return Ok(());
+        }
         self.budget.take_as(bytes, 0, |state| {
             state.reserved = state.reserved.saturating_add(bytes);
         })?;

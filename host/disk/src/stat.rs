@@ -89,7 +89,10 @@ impl Stat {
     }
 
     /// Of what is open.
-    pub(crate) fn of(fd: impl AsFd) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn of(fd: impl AsFd) -> io::Result<Self> {
         Self::at(fd.as_fd(), c"")
     }
 }

@@ -91,15 +91,19 @@ impl Config {
             workspace_root: self.workspace_root.value.clone(),
             state_dir: self.state_dir.value.clone(),
             layout: self.layout.value,
-            limits: Limits {
-                soft_percent: self.soft_limit_percent.value,
-                hard_percent: self.hard_limit_percent.value,
-            },
+            limits: self.disk_limits(),
         };
         Ok(Opened {
             service: Service::open(&config, runtime)?,
             failures,
         })
+    }
+
+    fn disk_limits(&self) -> Limits {
+        Limits {
+            soft_percent: self.soft_limit_percent.value,
+            hard_percent: self.hard_limit_percent.value,
+        }
     }
 
     fn sources(&self) -> Result<Sources, OpenError> {
@@ -162,6 +166,7 @@ impl Config {
             launcher: self.launcher()?,
             scratch: state.join("scratch"),
             connector: warren_egress::Connector::system(),
+            disk: Some(self.disk_limits()),
         })
     }
 

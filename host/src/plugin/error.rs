@@ -191,6 +191,16 @@ pub enum PluginError {
         /// The limit.
         limit: LimitKind,
     },
+    /// The RootDir's limit or the disk's ended the handler's work.
+    #[error("handler `{handler}` found no room: {reason}")]
+    NoRoom {
+        /// The handler.
+        handler: String,
+        /// Which limit it was.
+        reason: String,
+        /// What the handler made of it.
+        source: Box<PluginError>,
+    },
     /// The handler returned metadata that a Descriptor cannot hold.
     #[error("handler `{handler}` returned bad metadata")]
     BadMetadata {
@@ -240,6 +250,7 @@ impl PluginError {
             Self::Timeout { .. } => "HandlerTimeout",
             Self::Cancelled => "HandlerCancelled",
             Self::LimitExceeded { .. } => "HandlerLimit",
+            Self::NoRoom { .. } => "WorkspaceQuotaExceeded",
             Self::BadMetadata { .. } => "HandlerBadMetadata",
             Self::SuspendUnproven { .. } => "SuspendUnproven",
             Self::Root(_) => "RootUnavailable",
@@ -266,6 +277,9 @@ impl PluginError {
             }
             Self::Trap { handler, .. } => {
                 format!("this is a fault of the handler `{handler}`; its log at level debug has the backtrace")
+            }
+            Self::NoRoom { .. } => {
+                "make room in the rootdir or on the disk, or raise the limit in the policy".into()
             }
             Self::Timeout { .. } => "repeat the call; every call may be repeated".into(),
             Self::SuspendUnproven { .. } => {

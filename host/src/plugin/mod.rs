@@ -13,6 +13,7 @@ mod component;
 mod convert;
 mod engine;
 mod error;
+mod files;
 mod grants;
 mod inspect;
 mod load;

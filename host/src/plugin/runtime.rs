@@ -229,7 +229,8 @@ impl Host {
                 Err(_) => Err(PluginError::Timeout { handler: handler.clone(), limit }),
             },
             () = cx.cancel.cancelled() => Err(PluginError::Cancelled),
-        };
+        }
+        .map_err(|error| verdict::out_of_room(error, store.data(), &handler));
         setup::finish(store.data(), request.name(), ended.as_ref().err());
         drop(store);
         drop(permit);

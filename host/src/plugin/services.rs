@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use warren_disk::budget::Budget;
 use warren_egress::Connector;
+use warren_disk::budget::{Budget, Quota};
+use warren_disk::space;
 use warren_mirror::{Mirrors, SessionSpec};
 use warren_process::{Identity, Launcher};
 
@@ -27,15 +28,29 @@ pub struct Services {
     pub scratch: PathBuf,
     /// Connects for children, and bounds the lookups of all of them.
     pub connector: Connector,
+    /// From when on the disk is too full for handlers; none: until it is full.
+    pub disk: Option<space::Limits>,
 }
 
 impl Services {
+    /// What a call may still write into its RootDir, whoever writes it.
+    pub(crate) fn budget(&self, plugin: &Plugin, cx: &CallContext) -> Result<Budget, PluginError> {
+        let limits = &plugin.grants.limits;
+        let quota = Quota {
+            bytes: limits.disk_bytes,
+            inodes: limits.inodes,
+        };
+        let root = cx.root.try_clone().map_err(PluginError::Root)?;
+        Ok(Budget::new(root, quota, self.disk))
+    }
+
     pub(crate) fn git_call(
         &self,
         plugin: &Plugin,
         cx: &CallContext,
         deadline: Instant,
         stop: &StopOnDrop,
+        budget: &Budget,
     ) -> Result<Option<GitCall>, PluginError> {
         let (Some(mirrors), Some(grant)) = (&self.mirrors, &plugin.grants.git) else {
             return Ok(None);
@@ -53,7 +68,7 @@ impl Services {
             remotes: Vec::new(),
             aliases: grant.aliases.clone(),
             received_bytes_max: grant.received_bytes_max,
-            budget: Budget::unlimited(),
+            budget: budget.clone(),
             unconfined: false,
             progress: Arc::new(move |now| progress(now.stage, now.done, now.total)),
             deadline: deadline.into_std(),

@@ -12,6 +12,7 @@ use super::call::{CallContext, StopOnDrop};
 use super::capabilities::log::LogCall;
 use super::capabilities::progress::ProgressCall;
 use super::error::PluginError;
+use super::files::FileCall;
 use super::grants::{Limits, RootAccess};
 use super::registry::Plugin;
 use super::runtime::is_dry;
@@ -42,6 +43,8 @@ pub(crate) fn state(
     if let Some(access) = access {
         preopen(&mut wasi, cx, access)?;
     }
+    let budget = services.budget(plugin, cx)?;
+    let files = FileCall::of(&cx.root, budget.clone(), jobs.clone()).map_err(PluginError::Root)?;
     let label = Label {
         handler: Some(plugin.handler_type().clone()),
         plugin: plugin.origin.name().into(),
@@ -49,8 +52,9 @@ pub(crate) fn state(
         dir_name: Some(cx.dir_name.clone()),
     };
     let mut state = new_state(label, wasi.build(), limits, (stdout, stderr), jobs);
+    state.files = files;
     state.progress = ProgressCall::new(Some(cx.progress.clone()));
-    state.git = services.git_call(plugin, cx, deadline, stop)?;
+    state.git = services.git_call(plugin, cx, deadline, stop, &budget)?;
     state.process = services.process_call(plugin, cx, deadline)?;
     Ok(state)
 }
@@ -86,10 +90,10 @@ fn new_state(
         stderr,
         log: LogCall::new(limits),
         progress: ProgressCall::new(None),
+        files: FileCall::none(jobs.clone()),
         git: None,
         process: None,
         jobs,
-        refused_paths: 0,
     }
 }
 
@@ -141,6 +145,19 @@ pub(crate) async fn has_content(cx: &CallContext) -> Result<bool, PluginError> {
 pub(crate) fn finish(state: &CallState, call: &str, error: Option<&PluginError>) {
     let label = &state.label;
     state.log.finish(label);
+    let files = state.files.counts();
+    tracing::debug!(
+        target: "warren::plugin",
+        plugin = &*label.plugin,
+        handler = label.handler(),
+        written_bytes = files.written_bytes,
+        made = files.made,
+        removed = files.removed,
+        refused_paths = files.refused_paths,
+        over_quota = files.refusals.quota,
+        over_disk = files.refusals.disk,
+        "file work of a handler"
+    );
     for (stream, tail) in [("stdout", &state.stdout), ("stderr", &state.stderr)] {
         let (text, dropped) = tail.text();
         if text.is_empty() {

@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 use warren_model::{DirName, HandlerType, ProjectId};
 use wasmtime::component::ResourceTable;
 use wasmtime::{ResourceLimiter, StoreContextMut, UpdateDeadline};
+use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use super::capabilities::git::GitCall;
@@ -13,6 +14,7 @@ use super::capabilities::log::LogCall;
 use super::capabilities::process::ProcessCall;
 use super::capabilities::progress::ProgressCall;
 use super::error::LimitKind;
+use super::files::{FileCall, FilesView};
 use super::grants::Limits;
 use super::stdio::Tail;
 
@@ -49,27 +51,23 @@ pub(crate) struct CallState {
     pub(crate) stderr: Tail,
     pub(crate) log: LogCall,
     pub(crate) progress: ProgressCall,
+    pub(crate) files: FileCall,
     pub(crate) git: Option<GitCall>,
     pub(crate) process: Option<ProcessCall>,
     /// Held by host work on other threads; the call has ended when all clones are gone.
     pub(crate) jobs: mpsc::Sender<()>,
-    pub(crate) refused_paths: u32,
 }
 
 impl CallState {
-    /// Logs a path that was not opened; a guest that tries many is told about once a while.
-    pub(crate) fn report_refused_path(&mut self, path: &str) {
-        self.refused_paths = self.refused_paths.saturating_add(1);
-        if self.refused_paths.is_power_of_two() {
-            tracing::warn!(
-                plugin = &*self.label.plugin,
-                handler = self.label.handler(),
-                project = self.label.project(),
-                dir_name = self.label.dir_name(),
-                path,
-                times = self.refused_paths,
-                "a path was refused: it leaves the rootdir, is no file or may not be written"
-            );
+    /// The file system of the call.
+    pub(crate) fn files(&mut self) -> FilesView<'_> {
+        FilesView {
+            wasi: WasiFilesystemCtxView {
+                ctx: self.wasi.filesystem(),
+                table: &mut self.table,
+            },
+            call: &mut self.files,
+            label: &self.label,
         }
     }
 }

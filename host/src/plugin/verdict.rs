@@ -67,6 +67,26 @@ pub(crate) fn failure(error: &wasmtime::Error, state: &CallState, handler: &str)
     PluginError::Trap { handler, message }
 }
 
+/// What a handler says of a write that was refused rarely names the limit: the host does.
+pub(crate) fn out_of_room(error: PluginError, state: &CallState, handler: &str) -> PluginError {
+    let refused = state.files.counts().refusals;
+    let Some(reason) = refused.last else {
+        return error;
+    };
+    match error {
+        PluginError::InvalidMetadata { .. }
+        | PluginError::Timeout { .. }
+        | PluginError::Cancelled
+        | PluginError::LimitExceeded { .. }
+        | PluginError::Internal(_) => error,
+        error => PluginError::NoRoom {
+            handler: handler.to_owned(),
+            reason: reason.to_string(),
+            source: Box::new(error),
+        },
+    }
+}
+
 fn limit(error: &wasmtime::Error, state: &CallState) -> Option<LimitKind> {
     if let Some(hit) = state.meter.hit {
         return Some(hit);

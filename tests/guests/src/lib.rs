@@ -1,6 +1,7 @@
 //! A handler that misbehaves, for tests of the host: `scenario` in the metadata picks how.
 
 mod abuse;
+mod disk;
 mod files;
 mod fuzz;
 
@@ -104,6 +105,7 @@ fn play(metadata: &str) -> Result<String, Error> {
             Ok(metadata.to_owned())
         }
         "open" => report(files::open()),
+        name if name.starts_with("disk-") => disk::play(name, metadata),
         "fuzz" => report(fuzz::all()),
         "surroundings" => report(abuse::surroundings()),
         _ => Ok(metadata.to_owned()),

@@ -59,7 +59,10 @@ fn what_is_there_counts_and_what_goes_comes_back() {
     assert_eq!(short.code(), "WorkspaceQuotaExceeded");
     assert_eq!(io::Error::from(short).kind(), io::ErrorKind::QuotaExceeded);
     assert_eq!(budget.refusals().quota, 2);
-    assert_eq!(budget.refusals().last, Some(Resource::Inodes));
+    assert_eq!(
+        budget.refusals().last,
+        Some(Met::Quota(Resource::Inodes, 2))
+    );
     budget.give_back(4096, 1);
     budget.clone().take(4096, 1).unwrap();
 }

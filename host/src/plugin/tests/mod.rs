@@ -4,6 +4,7 @@ mod cache;
 mod files;
 mod hostile;
 mod load;
+mod quota;
 mod suspend;
 
 use std::path::{Path, PathBuf};
