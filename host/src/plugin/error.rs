@@ -199,7 +199,7 @@ pub enum PluginError {
         /// Which limit it was.
         reason: String,
         /// What the handler made of it.
-        source: Box<PluginError>,
+        source: Box<Self>,
     },
     /// The handler returned metadata that a Descriptor cannot hold.
     #[error("handler `{handler}` returned bad metadata")]
