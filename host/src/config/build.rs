@@ -146,10 +146,7 @@ impl Config {
                 ..warren_mirror::Limits::default()
             },
             repo_limits: warren_repo::Limits::default(),
-            disk: Some(Limits {
-                soft_percent: self.soft_limit_percent.value,
-                hard_percent: self.hard_limit_percent.value,
-            }),
+            disk: Some(self.disk_limits()),
         })
         .map_err(OpenError::Mirrors)?;
         // Made above. A leftover that resists costs disk and nothing else.
