@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use warren_egress::Connector;
 use warren_disk::budget::{Budget, Quota};
 use warren_disk::space;
+use warren_egress::Connector;
 use warren_mirror::{Mirrors, SessionSpec};
 use warren_process::{Identity, Launcher};
 
@@ -82,6 +82,7 @@ impl Services {
         plugin: &Plugin,
         cx: &CallContext,
         deadline: Instant,
+        budget: &Budget,
     ) -> Result<Option<ProcessCall>, PluginError> {
         let (Some(launcher), Some(grant)) = (&self.launcher, &plugin.grants.process) else {
             return Ok(None);
@@ -101,7 +102,7 @@ impl Services {
             root,
             scratch: self.scratch.clone(),
             identity: identity.filter(|_| rustix::process::geteuid().is_root()),
-            budget: Budget::unlimited(),
+            budget: budget.clone(),
             connector: self.connector.clone(),
             deadline,
         })))

@@ -55,7 +55,7 @@ pub(crate) fn state(
     state.files = files;
     state.progress = ProgressCall::new(Some(cx.progress.clone()));
     state.git = services.git_call(plugin, cx, deadline, stop, &budget)?;
-    state.process = services.process_call(plugin, cx, deadline)?;
+    state.process = services.process_call(plugin, cx, deadline, &budget)?;
     Ok(state)
 }
 
