@@ -30,5 +30,5 @@ pub use progress::{Progress, ProgressSink};
 pub use remote_url::RemoteUrl;
 pub use secret::SecretSource;
 pub use session::{Lay, Origin, Session, SessionSpec, Snapshot};
-pub use warren_repo::{Head, Status};
+pub use warren_repo::{Exclude, Head, Status};
 pub use wire::Limits;

@@ -7,6 +7,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use warren_disk::budget::{Budget, Quota};
 use warren_disk::{Dir, beneath};
+use warren_repo::Exclude;
 
 use crate::session::{Session, SessionSpec};
 use crate::{CredentialStore, Limits, MirrorError, UrlPolicy, wire};
@@ -31,6 +32,8 @@ pub struct MirrorsSpec {
     pub limits: Limits,
     /// Limits of work on a RootDir.
     pub repo_limits: warren_repo::Limits,
+    /// What no snapshot and no commit may hold.
+    pub exclude: Exclude,
     /// How full the disk of the state directory may get; none: as full as it is.
     pub disk: Option<warren_disk::space::Limits>,
 }
@@ -50,6 +53,7 @@ pub(crate) struct Shared {
     pub(crate) known_hosts: PathBuf,
     pub(crate) limits: Limits,
     pub(crate) repo_limits: warren_repo::Limits,
+    pub(crate) exclude: Exclude,
     pub(crate) ca_file: Option<PathBuf>,
     /// Room for mirrors and snapshots.
     pub(crate) store: Budget,
@@ -87,6 +91,7 @@ impl Mirrors {
             known_hosts: spec.known_hosts,
             limits: spec.limits,
             repo_limits: spec.repo_limits,
+            exclude: spec.exclude,
             ca_file: spec.ca_file,
             store: Budget::new(spec.state, Quota::default(), spec.disk),
         })))

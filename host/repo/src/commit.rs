@@ -36,7 +36,7 @@ impl Repo {
         self.check_idle()?;
         let outbox = Outbox::new(outbox, &self.bounds)?;
         let (_, head) = self.head_raw()?;
-        let index = Index::load(self)?;
+        let index = self.staged_index(head)?;
         let options = ScanOptions {
             keep: &[],
             count_loss: false,

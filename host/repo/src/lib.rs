@@ -11,6 +11,7 @@ mod clean;
 mod commit;
 mod content;
 mod error;
+mod exclude;
 mod files;
 mod fork;
 #[cfg(test)]
@@ -50,6 +51,7 @@ mod trees;
 pub use bounds::Bounds;
 pub use checkout::is_safe_name;
 pub use error::{RepoError, is_too_much_memory};
+pub use exclude::Exclude;
 pub use fork::{ForkSpec, HeadSpec, fork};
 pub use init::init;
 pub use locks::clear_stale_locks;

@@ -9,7 +9,7 @@ use git2::{Commit, Odb, Oid, ReferenceType, Repository, RepositoryOpenFlags, Rep
 use warren_disk::Dir;
 
 use crate::files::show;
-use crate::{Bounds, Head, RepoError, layout, objects, setup};
+use crate::{Bounds, Exclude, Head, RepoError, layout, objects, setup};
 
 const BRANCHES: &[u8] = b"refs/heads/";
 
@@ -19,6 +19,7 @@ pub struct Repo {
     pub(crate) root: Dir,
     pub(crate) git_dir: Dir,
     pub(crate) bounds: Bounds,
+    pub(crate) exclude: Exclude,
 }
 
 impl std::fmt::Debug for Repo {
@@ -51,6 +52,7 @@ impl Repo {
             root,
             git_dir,
             bounds,
+            exclude: Exclude::default(),
         };
         repo.check_place(path)?;
         Ok(repo)

@@ -177,7 +177,9 @@ impl Walk<'_> {
         let kept = parent.kept || self.keeps(&path);
         let ignored = parent.ignored || parent.ignores.hide(&self.repo.root, &path, true)?;
         let is_wanted = kept || self.index.has_below(&prefix) || self.keeps_below(&prefix);
-        if ignored && !is_wanted {
+        let is_tracked = self.index.has_below(&prefix);
+        let is_out = !is_tracked && self.repo.exclude.hides(&path, true);
+        if is_out || (ignored && !is_wanted) {
             self.lose_folder(&prefix);
             return Ok(());
         }
@@ -226,7 +228,8 @@ impl Walk<'_> {
             .position(&path)
             .filter(|&at| self.index.entries[at].mode != GITLINK);
         let size = entry.stat.st_size as u64;
-        if at.is_none() && self.is_ignored(parent, &path)? {
+        let is_out = at.is_none() && self.repo.exclude.hides(&path, false);
+        if is_out || (at.is_none() && self.is_ignored(parent, &path)?) {
             self.lose(LossKind::Ignored, &path, size);
             return Ok(());
         }

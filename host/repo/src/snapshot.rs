@@ -8,7 +8,6 @@ use git2::{ObjectType, Oid, Repository};
 use warren_model::Loss;
 
 use crate::content::{Keep, settle};
-use crate::index::Index;
 use crate::objects::{Outbox, Transfer};
 use crate::scan::{ScanOptions, parse_keep, scan};
 use crate::trees::Trees;
@@ -97,7 +96,7 @@ impl Repo {
         let outbox = Outbox::new(outbox, &self.bounds)?;
         let keep = parse_keep(&options.keep)?;
         let (branch, head) = self.head_raw()?;
-        let index = Index::load(self)?;
+        let index = self.staged_index(head)?;
         let scan_options = ScanOptions {
             keep: &keep,
             count_loss: true,

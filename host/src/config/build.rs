@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use warren_disk::space::Limits;
-use warren_mirror::{MirrorError, Mirrors, MirrorsSpec, UrlPolicy};
+use warren_mirror::{Exclude, MirrorError, Mirrors, MirrorsSpec, UrlPolicy};
 use warren_process::{Launcher, ProcessError};
 
 use super::{Config, ConfigError, Setting, grants, logins};
@@ -146,6 +146,7 @@ impl Config {
                 ..warren_mirror::Limits::default()
             },
             repo_limits: warren_repo::Limits::default(),
+            exclude: self.exclude()?,
             disk: Some(self.disk_limits()),
         })
         .map_err(OpenError::Mirrors)?;
@@ -164,6 +165,15 @@ impl Config {
             scratch: state.join("scratch"),
             connector: warren_egress::Connector::system(),
             disk: Some(self.disk_limits()),
+        })
+    }
+
+    fn exclude(&self) -> Result<Exclude, ConfigError> {
+        let Setting { value, origin } = &self.git_exclude;
+        Exclude::new(value).map_err(|error| ConfigError::Invalid {
+            key: "git.exclude".to_owned(),
+            origin: origin.clone(),
+            reason: error.to_string(),
         })
     }
 

@@ -21,6 +21,7 @@ pub(super) struct FileConfig {
     pub(super) store_url: Option<Setting<String>>,
     pub(super) exec_base_dir: Option<Setting<PathBuf>>,
     pub(super) git_allow: Option<Setting<Vec<String>>>,
+    pub(super) git_exclude: Option<Setting<Vec<String>>>,
     pub(super) git_known_hosts: Option<Setting<PathBuf>>,
     pub(super) git_ca_file: Option<Setting<PathBuf>>,
     pub(super) git_timeout_seconds: Option<Setting<u32>>,
@@ -70,8 +71,15 @@ impl FileConfig {
             config.exec_base_dir = section.only(&["base-dir"])?.path("base-dir", home)?;
         }
         if let Some(section) = top.section("git")? {
-            let section = section.only(&["allow", "known-hosts", "ca-file", "timeout-seconds"])?;
+            let section = section.only(&[
+                "allow",
+                "exclude",
+                "known-hosts",
+                "ca-file",
+                "timeout-seconds",
+            ])?;
             config.git_allow = section.texts("allow")?;
+            config.git_exclude = section.texts("exclude")?;
             config.git_known_hosts = section.path("known-hosts", home)?;
             config.git_ca_file = section.path("ca-file", home)?;
             config.git_timeout_seconds = section.number("timeout-seconds", SECONDS_MAX)?;

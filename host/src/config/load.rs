@@ -125,6 +125,7 @@ impl Config {
             git_allow: or_default(file.git_allow, || {
                 ["https://**", "ssh://**"].map(str::to_owned).into()
             }),
+            git_exclude: or_default(file.git_exclude, Vec::new),
             git_known_hosts: file
                 .git_known_hosts
                 .or_else(|| below(around.home.as_deref(), ".ssh/known_hosts"))

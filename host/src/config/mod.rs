@@ -119,6 +119,8 @@ pub struct Config {
     pub exec_base_dir: Setting<PathBuf>,
     /// `git.allow`: patterns of remotes.
     pub git_allow: Setting<Vec<String>>,
+    /// `git.exclude`: patterns of files that no snapshot and no commit may hold.
+    pub git_exclude: Setting<Vec<String>>,
     /// `git.known-hosts`: keys of ssh servers; the file may be missing.
     pub git_known_hosts: Setting<PathBuf>,
     /// `git.ca-file`: certificates to trust for https beside the system's, in PEM.

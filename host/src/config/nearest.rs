@@ -3,7 +3,7 @@
 use strsim::normalized_damerau_levenshtein;
 
 /// Every key that does not depend on a name of the operator's choice.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "workspace.root",
     "workspace.layout",
     "workspace.soft-limit-percent",
@@ -12,6 +12,7 @@ const KEYS: [&str; 18] = [
     "store.url",
     "exec.base-dir",
     "git.allow",
+    "git.exclude",
     "git.known-hosts",
     "git.ca-file",
     "git.timeout-seconds",

@@ -38,6 +38,7 @@ impl Config {
             entry("store.url", &self.store_url, |v| json!(v)),
             entry("exec.base-dir", &self.exec_base_dir, |v| path(v)),
             entry("git.allow", &self.git_allow, |v| json!(v)),
+            entry("git.exclude", &self.git_exclude, |v| json!(v)),
             entry("git.known-hosts", &self.git_known_hosts, |v| path(v)),
             entry("git.ca-file", &self.git_ca_file, optional_path),
             entry("git.timeout-seconds", &self.git_timeout_seconds, |v| {

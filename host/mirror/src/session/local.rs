@@ -136,7 +136,7 @@ impl Session {
             &self.spec.root_path,
             self.bounds(Aim::Look),
         );
-        Ok(open?)
+        Ok(open?.excluding(self.shared.exclude.clone()))
     }
 
     /// Looks at the repository on a thread that reaches the RootDir only.

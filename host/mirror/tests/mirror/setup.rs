@@ -44,6 +44,7 @@ pub(crate) fn mirrors(
         limits,
         repo_limits: warren_repo::Limits::default(),
         disk: None,
+        exclude: warren_repo::Exclude::default(),
     })
     .unwrap()
 }

@@ -34,6 +34,7 @@ fn a_certificate_must_be_trusted_and_then_everything_works() {
         limits: limits(),
         repo_limits: warren_repo::Limits::default(),
         disk: None,
+        exclude: warren_repo::Exclude::default(),
     })
     .unwrap();
     let mut session = trusting.session(spec(&host.work, "r"));

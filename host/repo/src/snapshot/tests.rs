@@ -3,7 +3,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use warren_model::LossKind;
 
 use super::*;
-use crate::testrepo::TestRepo;
+use crate::Exclude;
+use crate::testrepo::{TestRepo, git_in};
 
 fn lost(snapshot: &Snapshot) -> Vec<(LossKind, &str, u64)> {
     let lost = snapshot.loss.iter();
@@ -493,4 +494,50 @@ fn ignore_rules_are_those_of_git() {
         .map(|name| String::from_utf8(name).unwrap())
         .collect();
     assert_eq!(found, expected);
+}
+
+#[test]
+fn what_the_operator_keeps_out_is_in_no_snapshot_and_no_commit() {
+    let repo = TestRepo::new();
+    repo.write("tracked.pem", "from the start\n");
+    repo.git(&["add", "-A"]);
+    repo.commit("with a key");
+    repo.publish();
+    repo.write(".env", "TOKEN=secret\n");
+    repo.write("deep/er/.env", "TOKEN=secret\n");
+    repo.write("cache/a.bin", "12345");
+    repo.write("staged.pem", "secret\n");
+    repo.git(&["add", "staged.pem"]);
+    repo.write("good.txt", "good\n");
+    let exclude = Exclude::new(&[".env", "*.pem", "/cache/"]).unwrap();
+    let options = SnapshotOptions {
+        keep: vec![".env".into(), "cache/".into()],
+        ..repo.options()
+    };
+    let outbox = repo.outbox();
+    let open = repo.open().unwrap().excluding(exclude.clone());
+    let snapshot = open.snapshot(&outbox, &options).unwrap();
+    let expected = [
+        (LossKind::Ignored, ".env", 13),
+        (LossKind::Ignored, "cache/", 5),
+        (LossKind::Ignored, "deep/er/.env", 13),
+        (LossKind::Ignored, "staged.pem", 7),
+    ];
+    let found: Vec<_> = lost(&snapshot);
+    assert_eq!(found, expected);
+    let open = repo.open().unwrap().excluding(exclude);
+    let commit = open.commit_all(&outbox, "all", Limits::default());
+    let commit = commit.unwrap().unwrap();
+    for id in [snapshot.commit, commit] {
+        let objects = git_in(outbox.path(), &["rev-list", "--objects", &id.to_string()]);
+        for name in [".env", "staged.pem", "a.bin"] {
+            assert!(!objects.contains(name), "{name} in {objects}");
+        }
+        for name in ["tracked.pem", "good.txt"] {
+            assert!(objects.contains(name), "{name} not in {objects}");
+        }
+    }
+    for bad in ["", "# x", "a\nb", "a[", "[z-a]"] {
+        assert!(Exclude::new(&[bad]).is_err(), "{bad:?}");
+    }
 }

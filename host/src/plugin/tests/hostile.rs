@@ -217,6 +217,7 @@ fn mirrors(state: &Path) -> warren_mirror::Mirrors {
         limits: warren_mirror::Limits::default(),
         repo_limits: warren_repo::Limits::default(),
         disk: None,
+        exclude: warren_repo::Exclude::default(),
     };
     warren_mirror::Mirrors::open(spec).unwrap()
 }
