@@ -12,6 +12,7 @@ mod descent;
 pub mod digest;
 pub mod lock;
 mod name;
+pub mod owner;
 pub mod remove;
 mod root;
 pub mod scratch;

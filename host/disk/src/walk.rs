@@ -3,6 +3,7 @@
 use crate::descent::{Descent, Leave, append, open_subdir};
 use crate::stat::{Kind, Stat};
 use crate::{Dir, beneath, text};
+use rustix::fs::{AtFlags, Gid, Uid, chownat};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsString};
 use std::fs::File;
@@ -149,6 +150,12 @@ impl Entry<'_> {
     /// As [`beneath::open_file`].
     pub fn open_file(&self) -> io::Result<File> {
         beneath::open_file_at(self.dir, self.name)
+    }
+
+    /// Gives the entry itself to somebody.
+    pub(crate) fn change_owner(&self, user: Uid, group: Gid) -> Result<(), Errno> {
+        let (user, group) = (Some(user), Some(group));
+        chownat(self.dir, self.name, user, group, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// Target of the symlink, verbatim.

@@ -70,6 +70,7 @@ pub(crate) async fn run(
 ) -> Result<Output, ProcessError> {
     let program = command.program.name();
     let json = spec_of(&command, namespaces, on_output.is_some())?;
+    command.own_folders().await?;
     let proxy = command.confinement.take_proxy();
     let stdin = command.stdin.unwrap_or_default();
     let header = Header {
@@ -78,7 +79,7 @@ pub(crate) async fn run(
     };
     let mut descriptors = vec![command.directory.as_fd()];
     descriptors.extend(command.program.file().map(AsFd::as_fd));
-    descriptors.extend(command.confinement.folders());
+    descriptors.extend(command.confinement.writable().map(AsFd::as_fd));
     let mut running = start(launcher, header, &descriptors)
         .map_err(ProcessError::failed("`warren-launch` could not be started"))?;
     let talk = talk(&mut running, &json, &stdin, proxy, on_output);

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use cap_std::fs::Dir;
-use warren_launch::{ChildLimits, LayerSet, LimitsHit, STDIN_BYTES_MAX, TAIL_BYTES_MAX};
+use warren_disk::owner::own_tree;
+use warren_disk::walk::WalkError;
+use warren_launch::{ChildLimits, Identity, LayerSet, LimitsHit, STDIN_BYTES_MAX, TAIL_BYTES_MAX};
 
 use crate::{Confinement, Environment, ProcessError, Program};
 
@@ -34,6 +36,29 @@ pub struct Command<'a> {
 }
 
 impl Command<'_> {
+    /// Makes the folders that a confined program may write its user's own.
+    pub(crate) async fn own_folders(&self) -> Result<(), ProcessError> {
+        let Some(Identity { uid, gid }) = self.confinement.identity() else {
+            return Ok(());
+        };
+        let failed = |source: std::io::Error| ProcessError::Failed {
+            what: "the Project's files could not be given to its user".to_owned(),
+            source: Some(source),
+        };
+        let folders = std::iter::once(self.directory).chain(self.confinement.writable());
+        let folders: Result<Vec<_>, _> = folders.map(Dir::try_clone).collect();
+        let folders = folders.map_err(failed)?;
+        let own = move || -> Result<(), WalkError> {
+            folders
+                .iter()
+                .try_for_each(|folder| own_tree(folder, uid, gid).map(drop))
+        };
+        let owned = tokio::task::spawn_blocking(own).await;
+        owned
+            .map_err(|error| failed(error.into()))?
+            .map_err(|error| failed(std::io::Error::other(error)))
+    }
+
     /// Refuses what could not be passed on whole.
     pub(crate) fn check(&self) -> Result<(), ProcessError> {
         let refuse = |what: &str| Err(ProcessError::InvalidArgument(what.to_owned()));

@@ -2,7 +2,6 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use cap_std::fs::Dir;
@@ -28,7 +27,7 @@ pub enum Confinement<'a> {
 #[derive(Debug, Default)]
 pub struct Confined<'a> {
     /// Whom it runs as; needed when the host is root. The working directory and the folders in
-    /// `writable` should be its own: see [`own_tree`](crate::own_tree).
+    /// `writable`, with all in them, are made its own first.
     pub identity: Option<Identity>,
     /// Folders that it may write, too, at the paths that they have for the host. At most four.
     pub writable: Vec<&'a Dir>,
@@ -81,13 +80,21 @@ impl Confinement<'_> {
         Ok(())
     }
 
-    /// The folders, to be passed on after those of the command.
-    pub(crate) fn folders(&self) -> impl Iterator<Item = std::os::fd::BorrowedFd<'_>> {
+    /// Whom the program runs as.
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        match self {
+            Self::Confined(confined) => confined.identity,
+            Self::Unconfined => None,
+        }
+    }
+
+    /// Folders besides the working directory.
+    pub(crate) fn writable(&self) -> impl Iterator<Item = &Dir> {
         let folders = match self {
             Self::Confined(confined) => confined.writable.as_slice(),
             Self::Unconfined => &[],
         };
-        folders.iter().map(|folder| folder.as_fd())
+        folders.iter().copied()
     }
 
     /// For the launcher. `program` is what the program itself needs to have readable.

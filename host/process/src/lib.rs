@@ -6,6 +6,7 @@ mod command;
 mod confinement;
 mod environment;
 mod error;
+mod identities;
 mod launcher;
 mod program;
 
@@ -13,6 +14,7 @@ pub use command::{Captured, Command, Output, OutputCaps, OutputSink, OutputStrea
 pub use confinement::{Confined, Confinement, ProxyStart};
 pub use environment::{Environment, PATH};
 pub use error::ProcessError;
+pub use identities::Identities;
 pub use launcher::Launcher;
 pub use program::{Program, Programs};
 pub use warren_launch::{ChildLimits, Identity, Layer, LayerSet, LimitsHit, PROXY_ADDRESS};
