@@ -70,7 +70,9 @@ pub(crate) async fn run(
 ) -> Result<Output, ProcessError> {
     let program = command.program.name();
     let json = spec_of(&command, namespaces, on_output.is_some())?;
-    command.own_folders().await?;
+    if let Some(owned) = command.owned()? {
+        owned.give().await?;
+    }
     let proxy = command.confinement.take_proxy();
     let stdin = command.stdin.unwrap_or_default();
     let header = Header {

@@ -1,3 +1,4 @@
+use std::io;
 use std::time::Duration;
 
 use cap_std::fs::Dir;
@@ -36,27 +37,15 @@ pub struct Command<'a> {
 }
 
 impl Command<'_> {
-    /// Makes the folders that a confined program may write its user's own.
-    pub(crate) async fn own_folders(&self) -> Result<(), ProcessError> {
-        let Some(Identity { uid, gid }) = self.confinement.identity() else {
-            return Ok(());
-        };
-        let failed = |source: std::io::Error| ProcessError::Failed {
-            what: "the Project's files could not be given to its user".to_owned(),
-            source: Some(source),
+    /// The folders that a confined program may write, and whom they have to belong to.
+    pub(crate) fn owned(&self) -> Result<Option<Owned>, ProcessError> {
+        let Some(identity) = self.confinement.identity() else {
+            return Ok(None);
         };
         let folders = std::iter::once(self.directory).chain(self.confinement.writable());
         let folders: Result<Vec<_>, _> = folders.map(Dir::try_clone).collect();
-        let folders = folders.map_err(failed)?;
-        let own = move || -> Result<(), WalkError> {
-            folders
-                .iter()
-                .try_for_each(|folder| own_tree(folder, uid, gid).map(drop))
-        };
-        let owned = tokio::task::spawn_blocking(own).await;
-        owned
-            .map_err(|error| failed(error.into()))?
-            .map_err(|error| failed(std::io::Error::other(error)))
+        let folders = folders.map_err(not_given)?;
+        Ok(Some(Owned { folders, identity }))
     }
 
     /// Refuses what could not be passed on whole.
@@ -88,6 +77,34 @@ impl Command<'_> {
             return refuse("more than 16 MiB of output can not be kept");
         }
         Ok(())
+    }
+}
+
+/// Folders of a project's user.
+pub(crate) struct Owned {
+    folders: Vec<Dir>,
+    identity: Identity,
+}
+
+impl Owned {
+    /// Makes them, and all in them, that user's.
+    pub(crate) async fn give(self) -> Result<(), ProcessError> {
+        let Identity { uid, gid } = self.identity;
+        let give = move || -> Result<(), WalkError> {
+            let mut folders = self.folders.iter();
+            folders.try_for_each(|folder| own_tree(folder, uid, gid).map(drop))
+        };
+        match tokio::task::spawn_blocking(give).await {
+            Ok(given) => given.map_err(|error| not_given(io::Error::other(error))),
+            Err(error) => Err(not_given(error.into())),
+        }
+    }
+}
+
+fn not_given(source: io::Error) -> ProcessError {
+    ProcessError::Failed {
+        what: "the Project's files could not be given to its user".to_owned(),
+        source: Some(source),
     }
 }
 

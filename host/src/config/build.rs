@@ -4,7 +4,7 @@ use std::path::Path;
 
 use warren_disk::space::Limits;
 use warren_mirror::{Exclude, MirrorError, Mirrors, MirrorsSpec, UrlPolicy};
-use warren_process::{Launcher, ProcessError};
+use warren_process::{Identities, Launcher, ProcessError};
 
 use super::{Config, ConfigError, Setting, grants, logins};
 use crate::error::Error;
@@ -163,6 +163,7 @@ impl Config {
             mirrors: Some(mirrors),
             launcher: self.launcher()?,
             scratch: state.join("scratch"),
+            identities: Some(Identities::new(open(state)?)),
             connector: warren_egress::Connector::system(),
             disk: Some(self.disk_limits()),
         })

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use warren_mirror::RefPatterns;
-use warren_model::{Endpoints, ProjectId, TenantId};
+use warren_model::Endpoints;
 use warren_process::{ChildLimits, Programs};
 
 use super::engine::EPOCH;
@@ -66,17 +65,6 @@ pub struct UidRange {
     pub first: u32,
     /// How many, at least 1.
     pub count: u32,
-}
-
-impl UidRange {
-    /// The one of a Project: always the same, and seldom that of another.
-    pub(crate) fn of(self, tenant: &TenantId, project: &ProjectId) -> u32 {
-        let digest = Sha256::digest(format!("{tenant}\0{project}"));
-        let number = digest.iter().take(8);
-        let number = number.fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-        let offset = number % u64::from(self.count.max(1));
-        self.first.saturating_add(offset as u32)
-    }
 }
 
 /// What a plugin may import.
@@ -203,27 +191,5 @@ impl GrantTable {
     /// The grants of a plugin.
     pub fn get(&self, name: &str) -> &Grants {
         self.by_name.get(name).unwrap_or(&self.default)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::UidRange;
-
-    #[test]
-    fn a_project_has_one_user_and_another_one_another() {
-        let range = UidRange {
-            first: 200_000,
-            count: 65_536,
-        };
-        let of = |tenant: &str, project: &str| {
-            range.of(&tenant.parse().unwrap(), &project.parse().unwrap())
-        };
-        assert_eq!(of("t", "p"), of("t", "p"));
-        assert_ne!(of("t", "p"), of("t", "q"));
-        assert_ne!(of("ab", "c"), of("a", "bc"));
-        assert!((200_000..265_536).contains(&of("t", "p")));
-        let one = UidRange { first: 7, count: 1 };
-        assert_eq!(one.of(&"t".parse().unwrap(), &"p".parse().unwrap()), 7);
     }
 }

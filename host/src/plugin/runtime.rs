@@ -84,6 +84,11 @@ impl Runtime {
         Ok((Self { host, registry }, failures))
     }
 
+    /// What stands behind the capabilities.
+    pub(crate) fn services(&self) -> &Services {
+        &self.host.services
+    }
+
     /// Which handlers there are.
     pub fn registry(&self) -> &Registry {
         &self.registry

@@ -8,11 +8,11 @@ use warren_disk::budget::{Budget, Quota};
 use warren_disk::space;
 use warren_egress::Connector;
 use warren_mirror::{Mirrors, SessionSpec};
-use warren_process::{Identity, Launcher};
+use warren_process::{Identities, Launcher, ProcessError};
 
 use super::call::{CallContext, StopOnDrop};
 use super::capabilities::git::GitCall;
-use super::capabilities::process::{ProcessCall, ProcessSpec};
+use super::capabilities::process::{ProcessCall, ProcessSpec, ProjectUser};
 use super::error::PluginError;
 use super::registry::Plugin;
 use super::runtime::is_dry;
@@ -26,6 +26,8 @@ pub struct Services {
     pub launcher: Option<Launcher>,
     /// A directory of the host in which children get their `HOME` and `TMPDIR`.
     pub scratch: PathBuf,
+    /// Users of Projects' children, when the host is root.
+    pub identities: Option<Identities>,
     /// Connects for children, and bounds the lookups of all of them.
     pub connector: Connector,
     /// From when on the disk is too full for handlers; none: until it is full.
@@ -33,6 +35,17 @@ pub struct Services {
 }
 
 impl Services {
+    /// Gives up what is kept for a Project of which nothing is left.
+    ///
+    /// # Errors
+    /// The table of users can not be read or written.
+    pub fn forget_project(&self, tenant: &str, project: &str) -> Result<(), ProcessError> {
+        match &self.identities {
+            Some(identities) => identities.release(tenant, project),
+            None => Ok(()),
+        }
+    }
+
     /// What a call may still write into its RootDir, whoever writes it.
     pub(crate) fn budget(&self, plugin: &Plugin, cx: &CallContext) -> Result<Budget, PluginError> {
         let limits = &plugin.grants.limits;
@@ -92,16 +105,17 @@ impl Services {
             return Ok(None);
         }
         let root = cx.root.try_clone().map_err(PluginError::Root)?;
-        let identity = grant.uids.map(|uids| {
-            let uid = uids.of(&cx.tenant, &cx.project);
-            Identity { uid, gid: uid }
+        let owner = self.identities.clone().map(|identities| ProjectUser {
+            identities,
+            tenant: cx.tenant.to_string(),
+            project: cx.project.to_string(),
         });
         Ok(Some(ProcessCall::new(ProcessSpec {
             launcher: launcher.clone(),
             grant: grant.clone(),
             root,
             scratch: self.scratch.clone(),
-            identity: identity.filter(|_| rustix::process::geteuid().is_root()),
+            user: owner.filter(|_| rustix::process::geteuid().is_root()),
             budget: budget.clone(),
             connector: self.connector.clone(),
             deadline,

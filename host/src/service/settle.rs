@@ -272,10 +272,26 @@ impl Service {
         }
         let left = folder.remove()?;
         if left.is_empty() {
+            if record.status == WorkspaceStatus::Disposed {
+                self.forget_user(key).await;
+            }
             return Ok(None);
         }
         tracing::warn!(tenant = %key.tenant, project = %key.project, ?left, "the folder of a workspace that is gone still holds content");
         Ok(Some(folder))
+    }
+
+    /// Another Project may have its user now. One that is not given up costs a number.
+    async fn forget_user(&self, key: &ProjectKey) {
+        let services = self.inner.runtime.services().clone();
+        let (tenant, project) = (key.tenant.to_string(), key.project.to_string());
+        let forget = move || services.forget_project(&tenant, &project);
+        if let Ok(Err(error)) = super::blocking(forget).await {
+            tracing::warn!(
+                error = crate::error::chain(&error),
+                "a user is not given up"
+            );
+        }
     }
 }
 

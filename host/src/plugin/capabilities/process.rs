@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use warren_disk::budget::Budget;
 use warren_egress::Connector;
 use warren_process::{
-    Command as Child, Confined, Confinement, Identity, Launcher, OutputCaps,
+    Command as Child, Confined, Confinement, Identities, Identity, Launcher, OutputCaps,
     ProcessError as Failure, Program as File,
 };
 use wasmtime::component::{HasSelf, Linker};
@@ -50,12 +50,19 @@ pub(crate) struct ProcessSpec {
     /// A directory of the host, for the children's own folder.
     pub(crate) scratch: PathBuf,
     /// Whom they run as, when the host is root.
-    pub(crate) identity: Option<Identity>,
+    pub(crate) user: Option<ProjectUser>,
     /// What the RootDir may use of the disk.
     pub(crate) budget: Budget,
     /// Connects for them.
     pub(crate) connector: Connector,
     pub(crate) deadline: Instant,
+}
+
+/// The Project, and who knows its user.
+pub(crate) struct ProjectUser {
+    pub(crate) identities: Identities,
+    pub(crate) tenant: String,
+    pub(crate) project: String,
 }
 
 /// What one call may run, and where.
@@ -99,6 +106,18 @@ impl ProcessCall {
         Ok(Arc::clone(home))
     }
 
+    /// Whom children run as; none when the host is not root. Then it is the host's own user.
+    fn identity(&self) -> Result<Option<Identity>, Failure> {
+        let (Some(user), Some(range)) = (&self.spec.user, self.spec.grant.uids) else {
+            return Ok(None);
+        };
+        let (tenant, project) = (&user.tenant, &user.project);
+        let found = user
+            .identities
+            .of(tenant, project, range.first, range.count);
+        found.map(Some)
+    }
+
     async fn run(&mut self, command: Command) -> Result<Output, Failure> {
         if command.arguments.len() + command.environment.len() > ARGUMENTS_MAX {
             return Err(Failure::InvalidArgument(format!(
@@ -118,7 +137,7 @@ impl ProcessCall {
         let confinement = match grant.unconfined {
             true => Confinement::Unconfined,
             false => Confinement::Confined(Confined {
-                identity: spec.identity,
+                identity: self.identity()?,
                 writable: vec![home.dir()],
                 readable: Vec::new(),
                 proxy,
