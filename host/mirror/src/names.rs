@@ -25,7 +25,8 @@ fn check(what: &'static str, text: &str, full: &str) -> Result<(), MirrorError> 
     if text.starts_with('-') {
         return refuse(what, text, "starts with `-`");
     }
-    let plain = !text.chars().any(char::is_control)
+    // Git takes any white space but the ASCII one: it would make two names look like one.
+    let plain = !text.chars().any(|c| c.is_control() || c.is_whitespace())
         && warren_disk::text::escape(text.as_bytes()) == text.replace('%', "%25");
     if !plain || !git2::Reference::is_valid_name(full) {
         return refuse(what, text, "is not a valid name");
@@ -155,6 +156,8 @@ mod tests {
             "a\nb",
             "a\u{1b}[2J",
             "a\u{202e}b",
+            "\u{2000}@",
+            "main\u{a0}",
             "/a",
             "a/",
             "a//b",

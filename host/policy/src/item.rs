@@ -94,8 +94,13 @@ impl Kind {
         match self {
             Self::Remotes if item == "**" || item.contains("://") => Ok(()),
             Self::Remotes => Err("is no pattern like `https://git.example/**`".to_owned()),
-            Self::Refs if item.starts_with("refs/") => Ok(()),
-            Self::Refs => Err("does not start with `refs/`".to_owned()),
+            Self::Refs if !item.starts_with("refs/") => {
+                Err("does not start with `refs/`".to_owned())
+            }
+            Self::Refs if item.contains(['?', '[', ']', '{', '}']) => {
+                Err("holds a special character other than `*`".to_owned())
+            }
+            Self::Refs => Ok(()),
             Self::Credentials if item == "*" || !item.contains(['*', '/']) => Ok(()),
             Self::Credentials => Err("is no alias".to_owned()),
             Self::Programs => program(item),

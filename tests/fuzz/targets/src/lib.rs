@@ -5,18 +5,22 @@
 
 mod config;
 mod documents;
+mod endpoints;
 mod known_hosts;
 mod names;
 mod refs;
 mod text;
+mod trust;
 mod urls;
 
 pub use config::layout_config;
 pub use documents::{descriptor, metadata};
+pub use endpoints::endpoint;
 pub use known_hosts::known_hosts;
 pub use names::{names, path};
 pub use refs::{git_ref, ref_patterns};
 pub use text::text;
+pub use trust::{lock, manifest, policy};
 pub use urls::{url, url_patterns};
 
 /// The body of a target.
@@ -25,12 +29,16 @@ pub type Target = fn(&[u8]);
 /// Every target by the name of its corpus.
 pub const TARGETS: &[(&str, Target)] = &[
     ("descriptor", descriptor),
+    ("endpoint", endpoint),
     ("git_ref", git_ref),
     ("known_hosts", known_hosts),
     ("layout_config", layout_config),
+    ("lock", lock),
+    ("manifest", manifest),
     ("metadata", metadata),
     ("names", names),
     ("path", path),
+    ("policy", policy),
     ("ref_patterns", ref_patterns),
     ("text", text),
     ("url", url),

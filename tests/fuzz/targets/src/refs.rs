@@ -82,11 +82,17 @@ fn parts(pattern: &[&str], name: &[&str]) -> bool {
 }
 
 fn part_matches(pattern: &[u8], part: &[u8]) -> bool {
-    match pattern.split_first() {
-        None => part.is_empty(),
-        Some((b'*', rest)) => (0..=part.len()).any(|skip| part_matches(rest, &part[skip..])),
-        Some((first, rest)) => part
-            .split_first()
-            .is_some_and(|(c, part)| c == first && part_matches(rest, part)),
+    // Which beginnings of the part the pattern so far stands for.
+    let mut ends = vec![false; part.len() + 1];
+    ends[0] = true;
+    for c in pattern {
+        let first = ends.iter().position(|end| *end).unwrap_or(ends.len());
+        ends = (0..ends.len())
+            .map(|at| match c {
+                b'*' => at >= first,
+                c => at > 0 && ends[at - 1] && part[at - 1] == *c,
+            })
+            .collect();
     }
+    ends[part.len()]
 }

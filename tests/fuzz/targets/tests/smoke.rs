@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use warren_fuzz_targets::{TARGETS, Target};
 
 /// Mutations of each target.
-const MUTATIONS: usize = 4000;
+const MUTATIONS: usize = 2000;
 
 /// Longest mutated input in bytes.
 const BYTES_MAX: usize = 4096;
@@ -146,12 +146,16 @@ macro_rules! smoke {
 
 smoke!(
     descriptor,
+    endpoint,
     git_ref,
     known_hosts,
     layout_config,
+    lock,
+    manifest,
     metadata,
     names,
     path,
+    policy,
     ref_patterns,
     text,
     url,
