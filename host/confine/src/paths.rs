@@ -70,16 +70,23 @@ impl PathRules {
     /// `Place`: it can not be examined.
     pub fn allow(&mut self, place: impl AsFd, access: Access) -> Result<(), ConfineError> {
         let place = place.as_fd();
-        let failed = |source| ConfineError::Place {
+        let owned = place.try_clone_to_owned();
+        let owned = owned.map_err(|source| ConfineError::Place {
             path: path_of(place),
             source,
-        };
-        let stat = fstat(place).map_err(|error| failed(error.into()))?;
+        })?;
+        self.add(owned, access)
+    }
+
+    fn add(&mut self, place: OwnedFd, access: Access) -> Result<(), ConfineError> {
+        let stat = fstat(&place).map_err(|error| ConfineError::Place {
+            path: path_of(place.as_fd()),
+            source: error.into(),
+        })?;
         let mut rights = access.rights();
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             rights &= AccessFs::from_file(ABI_MIN);
         }
-        let place = place.try_clone_to_owned().map_err(failed)?;
         self.rules.push((place, rights));
         Ok(())
     }
@@ -90,7 +97,7 @@ impl PathRules {
     /// `Place`: it can not be opened, for another reason than that nothing is there.
     pub fn allow_path(&mut self, path: &Path, access: Access) -> Result<bool, ConfineError> {
         match openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(place) => self.allow(place, access).map(|()| true),
+            Ok(place) => self.add(place, access).map(|()| true),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
             Err(error) => Err(ConfineError::Place {
                 path: path.to_owned(),

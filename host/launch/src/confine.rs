@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use rustix::io::Errno;
-use rustix::process::geteuid;
+use rustix::process::{Pid, geteuid};
 use warren_confine::{
     Access, Cgroup, CgroupLimits, ConfineError, PathRules, SeccompProgram, Sockets,
 };
@@ -67,18 +67,18 @@ impl Plan {
     pub(crate) fn rules(&self, private_root: bool) -> Result<PathRules, ConfineError> {
         let mut rules = PathRules::new();
         for (path, place) in &self.places.places {
-            let Place::Host { usage, .. } = place else {
-                continue;
-            };
-            rules.allow_path(
-                path,
-                match usage {
+            let access = match place {
+                Place::Link(_) => continue,
+                // All of its own `/etc` is for it.
+                Place::Host { usage, .. } => match usage {
+                    Use::Read if private_root => continue,
                     Use::Read => Access::Read,
                     Use::ReadExecute => Access::ReadExecute,
                     Use::Write => Access::WriteExecute,
                     Use::Device => Access::Device,
                 },
-            )?;
+            };
+            rules.allow_path(path, access)?;
         }
         if private_root {
             for (path, access) in [
@@ -109,6 +109,14 @@ pub(crate) fn seccomp(private_root: bool, network: bool) -> Result<SeccompProgra
     })
 }
 
+/// Puts a process, and what it forks from now on, into the groups.
+pub(crate) fn join(entrances: &[std::fs::File], process: Pid) -> Result<(), Errno> {
+    let number = process.as_raw_pid().to_string();
+    entrances
+        .iter()
+        .try_for_each(|entrance| rustix::io::write(entrance, number.as_bytes()).map(drop))
+}
+
 /// Root is confined by no user, and nobody else can become one.
 fn check_identity(confinement: &Confinement) -> Result<(), Failure> {
     let fits = match confinement.identity {
@@ -126,7 +134,8 @@ fn check_identity(confinement: &Confinement) -> Result<(), Failure> {
 fn cgroup(limits: ChildLimits) -> Result<(Option<Cgroup>, Vec<std::fs::File>), Failure> {
     let limits = CgroupLimits {
         memory_bytes: limits.memory_bytes,
-        processes: limits.processes,
+        // The supervisor is one of them.
+        processes: limits.processes.map(|count| count.saturating_add(1)),
     };
     let failed = |error: std::io::Error| {
         missing(Layer::Cgroup)(Errno::from_io_error(&error).unwrap_or(Errno::IO))

@@ -15,28 +15,18 @@ const SYSTEM: [&str; 7] = [
 
 /// What programs read of `/etc`: how libraries are found, names of services and time zones, whom to
 /// trust. Nothing of people, passwords or this machine's services.
-const SETTINGS: [&str; 27] = [
+const SETTINGS: [&str; 17] = [
     "/etc/alternatives",
-    "/etc/ca-certificates",
-    "/etc/ca-certificates.conf",
     "/etc/debian_version",
-    "/etc/gai.conf",
     "/etc/host.conf",
     "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/locale.alias",
-    "/etc/locale.conf",
     "/etc/localtime",
-    "/etc/magic",
-    "/etc/magic.mime",
     "/etc/mime.types",
     "/etc/nsswitch.conf",
     "/etc/os-release",
     "/etc/pki/ca-trust/extracted",
     "/etc/pki/tls/certs",
     "/etc/pki/tls/cert.pem",
-    "/etc/pki/tls/openssl.cnf",
     "/etc/protocols",
     "/etc/services",
     "/etc/ssl/cert.pem",
@@ -69,8 +59,11 @@ pub(crate) enum Use {
 /// A place by the path that it has for the child.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// Something of the host's, at its own path.
-    Host { file: Identified, usage: Use },
+    /// Something of the host's, at its own path: this file, or whatever is there.
+    Host {
+        file: Option<Identified>,
+        usage: Use,
+    },
     /// A link.
     Link(PathBuf),
 }
@@ -102,10 +95,15 @@ impl Identified {
 
     /// Opens what is at a path, if it is still the same.
     pub(crate) fn open(self, path: &Path) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = openat(CWD, path, flags, Mode::empty())?;
-        if Self::new(&file)? == self {
-            Ok(file)
+        let file = open(path)?;
+        self.check(&file)?;
+        Ok(file)
+    }
+
+    /// Refuses another file.
+    pub(crate) fn check(self, file: &OwnedFd) -> Result<(), Errno> {
+        if Self::new(file)? == self {
+            Ok(())
         } else {
             Err(Errno::STALE)
         }
@@ -135,66 +133,49 @@ impl Places {
             root: root.clone(),
         };
         for path in SYSTEM {
-            found.add_system(Path::new(path))?;
+            found.add_system(Path::new(path), Use::ReadExecute);
         }
         for path in SETTINGS
             .map(PathBuf::from)
             .into_iter()
             .chain(interpreters())
         {
-            found.add_host(&path, &path, Use::Read)?;
+            found.add_system(&path, Use::Read);
         }
         for path in DEVICES {
-            found.add_host(Path::new(path), Path::new(path), Use::Device)?;
+            found.add(Path::new(path), None, Use::Device);
         }
         for path in readable {
             found.add_readable(path)?;
         }
         for folder in std::iter::once(directory).chain(writable) {
             let path = path_of(folder.as_fd())?;
-            let place = Place::Host {
-                file: Identified::new(folder)?,
-                usage: Use::Write,
-            };
             found.refuse_around(&path)?;
-            found.places.insert(path, place);
+            found.add(&path, Some(Identified::new(folder)?), Use::Write);
         }
         Ok(found)
     }
 
-    /// One of the system's folders: where it is a link, as where `/usr` is all there is, a link.
-    fn add_system(&mut self, path: &Path) -> Result<(), Errno> {
+    fn add(&mut self, path: &Path, file: Option<Identified>, usage: Use) {
+        self.places
+            .insert(path.to_owned(), Place::Host { file, usage });
+    }
+
+    /// Something of the system's. Where it is a link into another of its folders, as where `/usr` is
+    /// all there is, a link is enough.
+    fn add_system(&mut self, path: &Path, usage: Use) {
         match fs::read_link(path) {
-            Ok(target) => {
+            Ok(target) if is_of_usr(&target) => {
                 self.places.insert(path.to_owned(), Place::Link(target));
-                Ok(())
             }
-            Err(_) => self.add_host(path, path, Use::ReadExecute),
+            Ok(_) | Err(_) => self.add(path, None, usage),
         }
     }
 
-    /// What a path leads to, at the path `at`. What is not there is left out.
-    fn add_host(&mut self, path: &Path, at: &Path, usage: Use) -> Result<(), Errno> {
-        let file = match openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(file) => file,
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let file = Identified::new(&file)?;
-        self.places
-            .insert(at.to_owned(), Place::Host { file, usage });
-        Ok(())
-    }
-
     fn add_readable(&mut self, path: &Path) -> Result<(), Errno> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let file = openat(CWD, path, flags, Mode::empty())?;
-        let real = path_of(file.as_fd())?;
+        let real = path_of(open(path)?.as_fd())?;
         if !self.covers(&real) {
-            let file = Identified::new(&file)?;
-            let usage = Use::ReadExecute;
-            self.places
-                .insert(real.clone(), Place::Host { file, usage });
+            self.add(&real, None, Use::ReadExecute);
         }
         if path != real && !self.covers(path) {
             self.places.insert(path.to_owned(), Place::Link(real));
@@ -226,6 +207,18 @@ fn interpreters() -> Vec<PathBuf> {
     };
     let found = entries.filter(|entry| named(&entry.file_name()));
     found.map(|entry| entry.path()).collect()
+}
+
+/// `usr/lib`, `/usr/lib` and, from `/etc`, `../usr/lib`.
+fn is_of_usr(target: &Path) -> bool {
+    ["usr", "/usr", "../usr"]
+        .iter()
+        .any(|usr| target.starts_with(usr))
+}
+
+/// Opens what a path leads to, as a place only.
+pub(crate) fn open(path: &Path) -> Result<OwnedFd, Errno> {
+    openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// The path of what is open.

@@ -19,7 +19,7 @@ use rustix::process::{
 use warren_confine::Cgroup;
 use warren_launch::{Layer, LayerSet, LimitsHit, Outcome, Stage};
 
-use crate::confine::{Plan, missing};
+use crate::confine::{self, Plan, missing};
 use crate::pump::ChildEnds;
 use crate::receive::Request;
 use crate::reply;
@@ -45,6 +45,8 @@ struct Started<'a> {
     plan: Option<&'a Plan>,
     ends: &'a ChildEnds,
     reporter: &'a OwnedFd,
+    /// A byte comes when this process is in its groups; the end when it can not be.
+    joined: &'a OwnedFd,
     namespaces: LayerSet,
 }
 
@@ -70,22 +72,42 @@ pub(crate) fn start(client: &OwnedFd, request: Request, ends: ChildEnds) -> Resu
     }
     let (reports, reporter) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(&setup)?;
     rustix::io::ioctl_fionbio(&reports, true).map_err(&setup)?;
+    let (joined, join) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(&setup)?;
     let Some(supervisor) = fork().map_err(&setup)? else {
         supervisor::run(&Started {
             target: &target,
             plan: plan.as_ref(),
             ends: &ends,
             reporter: &reporter,
+            joined: &joined,
             namespaces,
         })
     };
-    Ok(Tree {
+    // The kernel takes its time for this; the supervisor makes the child's root meanwhile.
+    let entrances = plan.as_ref().map_or(&[][..], |plan| &plan.entrances);
+    let in_groups = confine::join(entrances, supervisor);
+    if in_groups.is_ok() {
+        // Gone only if the supervisor is, which is seen as the end of its reports.
+        let _ = rustix::io::write(&join, &[1]);
+    }
+    let mut isolation = namespaces;
+    if !entrances.is_empty() {
+        isolation.insert(Layer::Cgroup);
+    }
+    let tree = Tree {
         supervisor,
         reports,
-        isolation: namespaces,
+        isolation,
         not_started: None,
         cgroup: plan.and_then(|plan| plan.cgroup),
-    })
+    };
+    match in_groups {
+        Ok(()) => Ok(tree),
+        Err(error) => {
+            tree.kill();
+            Err(missing(Layer::Cgroup)(error))
+        }
+    }
 }
 
 /// Only a network of the child's own may have a proxy: otherwise it would be the host's port.

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{CWD, Mode, OFlags, access, openat};
+use rustix::fs::access;
 use rustix::io::Errno;
 use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities,
@@ -12,7 +12,6 @@ use warren_confine::{PathRules, SeccompProgram, restrict_thread};
 use warren_launch::{Identity, Layer, Stage};
 
 use crate::confine::{Plan, missing, refused};
-use crate::places::Identified;
 use crate::report::{Failure, Report};
 use crate::target::last_errno;
 
@@ -33,14 +32,8 @@ impl Guard<'_> {
         self.plan.cgroup.is_some()
     }
 
-    /// Joins the cgroup, becomes the project's user and gives up all capabilities.
+    /// Becomes the project's user and gives up all capabilities.
     pub(crate) fn change_user(&self, reporter: &OwnedFd) -> Result<(), Failure> {
-        for entrance in &self.plan.entrances {
-            rustix::io::write(entrance, b"0").map_err(missing(Layer::Cgroup))?;
-        }
-        if self.has_cgroup() {
-            Report::InForce(Layer::Cgroup).send(reporter);
-        }
         drop_bounding_set().map_err(missing(Layer::Capabilities))?;
         if let Some(identity) = self.plan.identity {
             become_user(identity).map_err(missing(Layer::ProjectUser))?;
@@ -61,7 +54,8 @@ impl Guard<'_> {
     /// The pinned program as it is found in the child's root.
     pub(crate) fn program(&self) -> Result<Option<OwnedFd>, Failure> {
         match &self.plan.program {
-            Some((path, file)) if self.private_root => find(path, *file)
+            Some((path, file)) if self.private_root => file
+                .open(path)
                 .map(Some)
                 .map_err(Failure::at(Stage::Execute)),
             _ => Ok(None),
@@ -76,15 +70,6 @@ impl Guard<'_> {
         self.seccomp.apply().map_err(failed)?;
         Report::InForce(Layer::Seccomp).send(reporter);
         Ok(())
-    }
-}
-
-fn find(path: &std::path::Path, file: Identified) -> Result<OwnedFd, Errno> {
-    let found = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    if Identified::new(&found)? == file {
-        Ok(found)
-    } else {
-        Err(Errno::STALE)
     }
 }
 

@@ -14,7 +14,7 @@ use rustix::mount::{
 use rustix::process::{chdir, fchdir, pivot_root};
 use warren_launch::Identity;
 
-use crate::places::{Identified, Place, Places, Use};
+use crate::places::{self, Identified, Place, Places, Use};
 use crate::target::last_errno;
 
 const PROC: &str = "/proc";
@@ -44,15 +44,19 @@ impl NewRoot<'_> {
         let working = open(CWD, Path::new("."))?;
         let mut taken = Vec::new();
         for (path, place) in &self.places.places {
-            let tree = match place {
-                Place::Host { file, usage } if *path == self.places.root => {
-                    same(&working, *file)?;
-                    Some(take(&working, *usage)?)
+            match place {
+                Place::Host { usage, .. } if *path == self.places.root => {
+                    self.places.root_file.check(&working)?;
+                    taken.push((path, Taken::Tree(take(&working, *usage)?)));
                 }
-                Place::Host { file, usage } => Some(take(&file.open(&resolved(path)?)?, *usage)?),
-                Place::Link(_) => None,
-            };
-            taken.push((path, place, tree));
+                Place::Host { file, usage } => match find(path, *file) {
+                    Ok(file) => taken.push((path, Taken::Tree(take(&file, *usage)?))),
+                    // Not every system has everything.
+                    Err(Errno::NOENT | Errno::NOTDIR) if file.is_none() => {}
+                    Err(error) => return Err(error),
+                },
+                Place::Link(target) => taken.push((path, Taken::Link(target))),
+            }
         }
         let root = memory(ROOT_BYTES, ROOT_INODES, "755")?;
         // It needs some place to be before it becomes the root.
@@ -63,23 +67,18 @@ impl NewRoot<'_> {
         pivot_root(".", ".")?;
         unmount(".", UnmountFlags::DETACH)?;
         chdir(&self.places.root)?;
-        same(&open(CWD, Path::new("."))?, self.places.root_file)?;
+        self.places.root_file.check(&open(CWD, Path::new("."))?)?;
         Ok(has_proc)
     }
 
-    fn fill(
-        &self,
-        root: &OwnedFd,
-        taken: Vec<(&PathBuf, &Place, Option<OwnedFd>)>,
-    ) -> Result<bool, Errno> {
+    fn fill(&self, root: &OwnedFd, taken: Vec<(&PathBuf, Taken<'_>)>) -> Result<bool, Errno> {
         // Before what may lie below them.
         self.own_memory(root, TEMPORARY)?;
         self.own_memory(root, SHARED_MEMORY)?;
-        for (path, place, tree) in taken {
-            match (place, tree) {
-                (Place::Link(target), _) => link(root, path, target)?,
-                (Place::Host { .. }, Some(tree)) => put(root, path, &tree)?,
-                (Place::Host { .. }, None) => return Err(Errno::INVAL),
+        for (path, taken) in taken {
+            match taken {
+                Taken::Tree(tree) => put(root, path, &tree)?,
+                Taken::Link(target) => link(root, path, target)?,
             }
         }
         for (name, target) in [
@@ -127,17 +126,16 @@ impl NewRoot<'_> {
     }
 }
 
-/// The path of a setting may be a link, as that of the time zone is.
-fn resolved(path: &Path) -> Result<PathBuf, Errno> {
-    path.canonicalize()
-        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+/// What is put into the new root.
+enum Taken<'a> {
+    Tree(OwnedFd),
+    Link(&'a Path),
 }
 
-fn same(file: &OwnedFd, expected: Identified) -> Result<(), Errno> {
-    if Identified::new(file)? == expected {
-        Ok(())
-    } else {
-        Err(Errno::STALE)
+fn find(path: &Path, file: Option<Identified>) -> Result<OwnedFd, Errno> {
+    match file {
+        Some(file) => file.open(path),
+        None => places::open(path),
     }
 }
 

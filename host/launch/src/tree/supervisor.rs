@@ -43,10 +43,8 @@ fn prepare(started: &Started<'_>) -> Result<(), Errno> {
     for (number, standard) in numbers(started.ends).into_iter().zip(0..) {
         replace(number, standard)?;
     }
-    let mut keep = vec![started.reporter.as_raw_fd()];
+    let mut keep = vec![started.reporter.as_raw_fd(), started.joined.as_raw_fd()];
     keep.extend(started.target.program());
-    let entrances = started.plan.map_or(&[][..], |plan| &plan.entrances);
-    keep.extend(entrances.iter().map(AsRawFd::as_raw_fd));
     close_all_but(&mut keep).map_err(|_| last_errno())?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if launcher_is_gone(started.reporter)? {
@@ -91,6 +89,10 @@ fn guard<'a>(started: &Started<'a>) -> Result<Option<Guard<'a>>, Failure> {
 
 fn supervise(started: &Started<'_>, guard: Option<&Guard<'_>>) -> Result<i32, Errno> {
     let parent = getpid();
+    if read_byte(started.joined)?.is_none() {
+        // The launcher knows why.
+        exit_now(1);
+    }
     let Some(child) = fork()? else {
         let failure = started.target.become_child(parent, guard, started.reporter);
         Report::NotStarted(failure).send(started.reporter);
@@ -111,6 +113,18 @@ fn supervise(started: &Started<'_>, guard: Option<&Guard<'_>>) -> Result<i32, Er
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == child => return Ok(status.as_raw()),
             Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn read_byte(pipe: &OwnedFd) -> Result<Option<u8>, Errno> {
+    let mut byte = [0; 1];
+    loop {
+        match rustix::io::read(pipe, &mut byte) {
+            Ok(0) => return Ok(None),
+            Ok(_) => return Ok(Some(byte[0])),
+            Err(Errno::INTR) => {}
             Err(error) => return Err(error),
         }
     }

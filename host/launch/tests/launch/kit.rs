@@ -87,7 +87,6 @@ impl Place {
     }
 
     /// The script, confined as the project of this place.
-    #[allow(dead_code, reason = "tests follow")]
     pub(crate) fn confined(&self, script: &str) -> Command<'_> {
         Command {
             confinement: Confinement::Confined(Confined {
@@ -99,7 +98,6 @@ impl Place {
     }
 
     /// A user for the project of this place, whom its files then belong to; none unless we are root.
-    #[allow(dead_code, reason = "tests follow")]
     pub(crate) fn identity(&self) -> Option<Identity> {
         if !rustix::process::geteuid().is_root() {
             return None;
