@@ -9,7 +9,7 @@ use warren_process::{Identities, Launcher, ProcessError};
 use super::{Config, ConfigError, Setting, grants, logins};
 use crate::error::Error;
 use crate::plugin::{
-    LoadFailure, PluginError, PoolSize, Runtime, RuntimeConfig, Services, Sources,
+    HttpClient, LoadFailure, PluginError, PoolSize, Runtime, RuntimeConfig, Services, Sources,
 };
 use crate::service::{Service, ServiceConfig, directories};
 
@@ -162,6 +162,7 @@ impl Config {
         Ok(Services {
             mirrors: Some(mirrors),
             launcher: self.launcher()?,
+            http: Some(HttpClient::new(self.git_ca_file.value.clone())),
             scratch: state.join("scratch"),
             identities: Some(Identities::new(open(state)?)),
             connector: warren_egress::Connector::system(),

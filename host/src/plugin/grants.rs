@@ -1,5 +1,7 @@
 //! What a plugin may reach, and how much of it.
 
+mod http;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +11,8 @@ use warren_model::Endpoints;
 use warren_process::{ChildLimits, Programs};
 
 use super::engine::EPOCH;
+
+pub use http::{HttpGrant, HttpLimits};
 
 /// How a plugin sees its RootDir.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,6 +78,8 @@ pub struct Grants {
     pub git: Option<GitGrant>,
     /// The verbs of `process`; none: not at all.
     pub process: Option<ProcessGrant>,
+    /// Requests over HTTP, `wasi:http`; none: not at all.
+    pub http: Option<HttpGrant>,
     /// Lines for the host's log.
     pub log: bool,
     /// Reports of progress.
@@ -90,6 +96,7 @@ impl Default for Grants {
         Self {
             git: None,
             process: None,
+            http: None,
             log: true,
             progress: true,
             root: RootAccess::ReadWrite,

@@ -31,9 +31,12 @@ mod verdict;
 mod wasi;
 
 pub use call::{CallContext, CallMode, Cancel, ProgressSink, Suspended};
+pub use capabilities::http::HttpClient;
 pub use engine::{EPOCH, PoolSize};
 pub use error::{GitFailure, LimitKind, PluginError, ProcessFailure};
-pub use grants::{GitGrant, GrantTable, Grants, Limits, ProcessGrant, RootAccess, epochs};
+pub use grants::{
+    GitGrant, GrantTable, Grants, HttpGrant, HttpLimits, Limits, ProcessGrant, RootAccess, epochs,
+};
 pub(crate) use inspect::hex;
 pub use inspect::{COMPONENT_BYTES_MAX, Inspection, PACKAGE, VERSION, check_exports, inspect};
 pub use load::{LoadFailure, Sources, read};

@@ -12,10 +12,12 @@ use warren_process::{Identities, Launcher, ProcessError};
 
 use super::call::{CallContext, StopOnDrop};
 use super::capabilities::git::GitCall;
+use super::capabilities::http::{HttpClient, Session};
 use super::capabilities::process::{ProcessCall, ProcessSpec, ProjectUser};
 use super::error::PluginError;
 use super::registry::Plugin;
 use super::runtime::is_dry;
+use super::state::CallState;
 
 /// What a host puts behind the capabilities. A capability without its service answers `denied`.
 #[derive(Debug, Clone, Default)]
@@ -24,11 +26,13 @@ pub struct Services {
     pub mirrors: Option<Mirrors>,
     /// Starts children.
     pub launcher: Option<Launcher>,
+    /// Sends requests over HTTP.
+    pub http: Option<HttpClient>,
     /// A directory of the host in which children get their `HOME` and `TMPDIR`.
     pub scratch: PathBuf,
     /// Users of Projects' children, when the host is root.
     pub identities: Option<Identities>,
-    /// Connects for children, and bounds the lookups of all of them.
+    /// Connects for children and for `http`, and bounds the lookups of all of them.
     pub connector: Connector,
     /// From when on the disk is too full for handlers; none: until it is full.
     pub disk: Option<space::Limits>,
@@ -120,5 +124,30 @@ impl Services {
             connector: self.connector.clone(),
             deadline,
         })))
+    }
+
+    /// None: nothing is sent. So in a dry run: no method of HTTP is sure to change nothing.
+    pub(crate) fn http_session(
+        &self,
+        plugin: &Plugin,
+        cx: &CallContext,
+        deadline: Instant,
+        state: &CallState,
+    ) -> Option<Session> {
+        let (Some(client), Some(grant)) = (&self.http, &plugin.grants.http) else {
+            return None;
+        };
+        if is_dry(cx) {
+            return None;
+        }
+        let (label, jobs) = (state.label.clone(), state.jobs.clone());
+        Some(Session::new(
+            client.clone(),
+            self.connector.clone(),
+            grant.clone(),
+            deadline,
+            label,
+            jobs,
+        ))
     }
 }

@@ -9,6 +9,7 @@ use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder};
 
 use super::bindings::warren::handler::types as wit;
 use super::call::{CallContext, StopOnDrop};
+use super::capabilities::http::HttpCall;
 use super::capabilities::log::LogCall;
 use super::capabilities::progress::ProgressCall;
 use super::error::PluginError;
@@ -56,6 +57,7 @@ pub(crate) fn state(
     state.progress = ProgressCall::new(Some(cx.progress.clone()));
     state.git = services.git_call(plugin, cx, deadline, stop, &budget)?;
     state.process = services.process_call(plugin, cx, deadline, &budget)?;
+    state.http = HttpCall::new(services.http_session(plugin, cx, deadline, &state));
     Ok(state)
 }
 
@@ -93,6 +95,7 @@ fn new_state(
         files: FileCall::none(jobs.clone()),
         git: None,
         process: None,
+        http: HttpCall::new(None),
         jobs,
     }
 }

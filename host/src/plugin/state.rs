@@ -10,6 +10,7 @@ use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use super::capabilities::git::GitCall;
+use super::capabilities::http::HttpCall;
 use super::capabilities::log::LogCall;
 use super::capabilities::process::ProcessCall;
 use super::capabilities::progress::ProgressCall;
@@ -54,6 +55,7 @@ pub(crate) struct CallState {
     pub(crate) files: FileCall,
     pub(crate) git: Option<GitCall>,
     pub(crate) process: Option<ProcessCall>,
+    pub(crate) http: HttpCall,
     /// Held by host work on other threads; the call has ended when all clones are gone.
     pub(crate) jobs: mpsc::Sender<()>,
 }

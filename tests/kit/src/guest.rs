@@ -1,19 +1,22 @@
-//! The guest that misbehaves (`tests/guests`), built for wasm once a run.
+//! The guests of the tests (`tests/guests`), each built for wasm once a run.
 
 use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
-static HOSTILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+static HOSTILE: LazyLock<Vec<u8>> = LazyLock::new(|| build("warren-hostile", "hostile-guest"));
+static WEB: LazyLock<Vec<u8>> = LazyLock::new(|| build("warren-web", "web-guest"));
+
+fn build(package: &str, target: &str) -> Vec<u8> {
     let guests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guests");
     let exe = std::env::current_exe().expect("the path of this program");
     let target = exe
         .ancestors()
         .nth(2)
         .expect("a target directory")
-        .join("hostile-guest");
+        .join(target);
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--locked", "--profile", "guest"])
+        .args(["build", "--locked", "--profile", "guest", "-p", package])
         .args(["--target", "wasm32-wasip2", "--target-dir"])
         .arg(&target)
         .current_dir(guests)
@@ -27,8 +30,9 @@ static HOSTILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
         .expect("cargo runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
-    std::fs::read(target.join("wasm32-wasip2/guest/warren_hostile.wasm")).expect("a component")
-});
+    let file = format!("wasm32-wasip2/guest/{}.wasm", package.replace('-', "_"));
+    std::fs::read(target.join(file)).expect("a component")
+}
 
 /// The component of type `hostile`; `scenario` in the metadata picks what it does.
 ///
@@ -37,4 +41,13 @@ static HOSTILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
 /// When it does not build.
 pub fn hostile() -> &'static [u8] {
     &HOSTILE
+}
+
+/// The component of type `web`, which sends the requests that its metadata lists.
+///
+/// # Panics
+///
+/// When it does not build.
+pub fn web() -> &'static [u8] {
+    &WEB
 }

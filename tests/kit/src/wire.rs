@@ -12,7 +12,7 @@ pub(crate) struct Head {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: String,
-    headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 impl Head {

@@ -2,6 +2,7 @@
 //! checks of its arguments.
 
 pub(crate) mod git;
+pub(crate) mod http;
 pub(crate) mod log;
 pub(crate) mod process;
 pub(crate) mod progress;
@@ -57,6 +58,14 @@ pub(crate) fn link(
             unknown.push(import.clone());
             continue;
         };
+        if interface.package == http::PACKAGE {
+            match http::has(&interface) {
+                false => unknown.push(import.clone()),
+                true if !http::granted(grants) => ungranted.push(import.clone()),
+                true => http::link(linker, interface.name).map_err(internal)?,
+            }
+            continue;
+        }
         if interface.package != PACKAGE {
             if !wasi::link(linker, &interface).map_err(internal)? {
                 unknown.push(import.clone());

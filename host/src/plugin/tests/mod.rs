@@ -3,6 +3,7 @@
 mod cache;
 mod files;
 mod hostile;
+mod http;
 mod load;
 mod quota;
 mod suspend;
