@@ -3,7 +3,7 @@
 use crate::Dir;
 use crate::stat::Stat;
 use crate::walk::{Flow, WalkError, WalkLimits, walk};
-use rustix::fs::{Gid, Uid, fchown};
+use rustix::fs::{AtFlags, Gid, Uid, chownat};
 use rustix::io::Errno;
 
 /// Gives the directory and all below it to this user and group; says how many entries were
@@ -21,7 +21,9 @@ pub fn own_tree(dir: &Dir, uid: u32, gid: u32) -> Result<u64, WalkError> {
     let mut changed = 0;
     let top = |e: std::io::Error| WalkError::io(b"", e);
     if differs(&Stat::of(dir).map_err(top)?) {
-        fchown(dir, Some(user), Some(group)).map_err(|e| top(e.into()))?;
+        // The handle may be one that names the directory only.
+        chownat(dir, "", Some(user), Some(group), AtFlags::EMPTY_PATH)
+            .map_err(|e| top(e.into()))?;
         changed += 1;
     }
     walk(dir, WalkLimits::NONE, |entry| {
@@ -64,7 +66,9 @@ mod tests {
         fs::set_permissions(path.join("a/b/f"), fs::Permissions::from_mode(0o4755)).unwrap();
         symlink(&victim, path.join("a/link")).unwrap();
         symlink(outside.path(), path.join("dir")).unwrap();
-        assert_eq!(own_tree(&open(path), 201_234, 201_235).unwrap(), 6);
+        // A handle as the file calls of cap-std give it, too.
+        let named_only = Dir::open_ambient_dir(path, cap_std::ambient_authority()).unwrap();
+        assert_eq!(own_tree(&named_only, 201_234, 201_235).unwrap(), 6);
         for name in ["", "a", "a/b", "a/b/f", "a/link", "dir"] {
             let found = fs::symlink_metadata(path.join(name)).unwrap();
             assert_eq!((found.uid(), found.gid()), (201_234, 201_235), "{name}");

@@ -89,26 +89,34 @@ impl Place {
     /// The script, confined as the project of this place.
     pub(crate) fn confined(&self, script: &str) -> Command<'_> {
         Command {
-            confinement: Confinement::Confined(Confined {
-                identity: self.identity(),
-                ..Confined::default()
-            }),
+            confinement: self.confinement(),
             ..self.script(script)
         }
     }
 
-    /// A user for the project of this place, whom its files then belong to; none unless we are root.
+    /// As the project of this place.
+    pub(crate) fn confinement(&self) -> Confinement<'_> {
+        Confinement::Confined(Confined {
+            identity: self.identity(),
+            ..Confined::default()
+        })
+    }
+
+    /// An interpreter.
+    pub(crate) fn python(&self, path: &str) -> Program {
+        let mut programs = Programs::new(&[], &[]).unwrap();
+        programs.alias("python", &[path]);
+        programs.resolve_alias("python").unwrap()
+    }
+
+    /// A user for the project of this place; none unless we are root.
     pub(crate) fn identity(&self) -> Option<Identity> {
         if !rustix::process::geteuid().is_root() {
             return None;
         }
-        let identity = Identity {
-            uid: 200_007,
-            gid: 200_007,
-        };
-        let (uid, gid) = (Some(identity.uid), Some(identity.gid));
-        std::os::unix::fs::chown(self.temporary.path(), uid, gid).unwrap();
-        Some(identity)
+        let number = self.mark.split('-').nth(1).unwrap();
+        let uid = 200_000 + number.parse::<u32>().unwrap();
+        Some(Identity { uid, gid: uid })
     }
 
     /// Runs a script with namespaces.

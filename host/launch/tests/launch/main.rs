@@ -1,5 +1,6 @@
 //! Real children through the real launcher and its client.
 
+mod confined;
 mod ends;
 mod kit;
 mod output;
