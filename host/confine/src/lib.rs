@@ -11,10 +11,12 @@ mod cgroup;
 mod error;
 mod layer;
 mod paths;
+mod probe;
 mod seccomp;
 
 pub use cgroup::{Cgroup, CgroupLimits, LimitsHit};
 pub use error::ConfineError;
 pub use layer::{Layer, LayerSet};
 pub use paths::{Access, PathRules, landlock_abi, restrict_thread};
+pub use probe::{Layers, Probed, probe};
 pub use seccomp::{SeccompProgram, Sockets};

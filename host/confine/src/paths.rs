@@ -18,6 +18,7 @@ use crate::{ConfineError, Layer};
 /// The first version that knows all that is used: files, TCP ports, devices, and scopes for signals
 /// and abstract sockets.
 const ABI_MIN: ABI = ABI::V6;
+pub(crate) const ABI_WANTED: u32 = ABI_MIN as u32;
 
 /// What may be done in a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,11 +134,11 @@ pub fn restrict_thread(rules: &PathRules, tcp_connect: &[u16]) -> Result<(), Con
         Ok(ruleset.restrict_self()?.ruleset)
     };
     // Asked first: the library's own error for an old kernel names flags that say nothing.
-    if landlock_abi() < ABI_MIN as u32 {
+    if landlock_abi() < ABI_WANTED {
         return Err(unavailable(format!(
             "its version is {}, and {} is needed",
             landlock_abi(),
-            ABI_MIN as u32
+            ABI_WANTED
         )));
     }
     match made().map_err(failure)? {
