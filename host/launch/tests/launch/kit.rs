@@ -26,6 +26,19 @@ pub(crate) fn launcher(namespaces: bool) -> Launcher {
     launcher.with_namespaces(namespaces)
 }
 
+/// The launcher, started by a command that gives it less.
+pub(crate) fn launcher_by(place: &Place, command: &str) -> Launcher {
+    let path = place.path().join("launcher");
+    // Where others may execute it.
+    let own = place.path().join("warren-launch");
+    fs::copy(env!("CARGO_BIN_EXE_warren-launch"), &own).unwrap();
+    fs::write(&path, format!("#!/bin/sh\n{command} {}\n", own.display())).unwrap();
+    for path in [&place.path(), &own, &path] {
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    Launcher::locate(Some(&path)).unwrap()
+}
+
 /// A working directory, the shell, and a mark of their own.
 pub(crate) struct Place {
     temporary: TempDir,

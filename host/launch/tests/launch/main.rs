@@ -3,5 +3,6 @@
 mod confined;
 mod ends;
 mod kit;
+mod missing;
 mod output;
 mod start;
