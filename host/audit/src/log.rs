@@ -29,8 +29,6 @@ pub struct Settings {
     pub reserve_bytes: u64,
     /// Longest wait for another writer.
     pub wait_max: Duration,
-    /// Whether what is about to happen is flushed to the disk before it does.
-    pub flush_started: bool,
 }
 
 impl Default for Settings {
@@ -40,7 +38,6 @@ impl Default for Settings {
             files_max: 64,
             reserve_bytes: 512 * 1024,
             wait_max: Duration::from_secs(5),
-            flush_started: true,
         }
     }
 }
@@ -97,25 +94,35 @@ impl AuditLog {
         Ok(log)
     }
 
-    /// Appends a record; returns its number. When this returns, other processes see it; when the
-    /// entry says that something has started, it also survives a loss of power.
+    /// Appends a record; returns its number. When this returns, other processes see it, and a crash
+    /// of this one loses nothing.
     ///
     /// # Errors
     /// When the record could not be written; then what it is about must not happen.
     pub fn append(&self, entry: &Entry<'_>) -> Result<u64, AuditError> {
-        let flush = self.0.settings.flush_started && entry.outcome == Outcome::Started;
-        let (seq, file) = self.0.locked(|shared, writer| {
+        self.put(entry).map(|(seq, _)| seq)
+    }
+
+    /// Appends a record that also survives a loss of power: for what is about to happen outside of
+    /// this machine.
+    ///
+    /// # Errors
+    /// Those of [`AuditLog::append`].
+    pub fn append_durable(&self, entry: &Entry<'_>) -> Result<u64, AuditError> {
+        let (seq, file) = self.put(entry)?;
+        // Others may write meanwhile.
+        file.sync_data().map_err(io("flush"))?;
+        Ok(seq)
+    }
+
+    fn put(&self, entry: &Entry<'_>) -> Result<(u64, Arc<File>), AuditError> {
+        self.0.locked(|shared, writer| {
             shared.find_end(writer)?;
             shared.rotate_if_due(writer)?;
             shared.put(writer, entry, None)?;
             let current = writer.current.as_ref().ok_or_else(lost)?;
-            Ok((current.last.seq, flush.then(|| Arc::clone(&current.file))))
-        })?;
-        // Others may write meanwhile.
-        if let Some(file) = file {
-            file.sync_data().map_err(io("flush"))?;
-        }
-        Ok(seq)
+            Ok((current.last.seq, Arc::clone(&current.file)))
+        })
     }
 }
 

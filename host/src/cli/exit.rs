@@ -32,6 +32,8 @@ const CODES: [(u8, &[&str]); 10] = [
     (
         INTERNAL,
         &[
+            "AuditDamaged",
+            "AuditUnavailable",
             "DeleteIncomplete",
             "DemoFailed",
             "DescriptorDamaged",

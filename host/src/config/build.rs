@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use warren_audit::{AuditError, AuditLog};
 use warren_disk::space::Limits;
 use warren_mirror::{Exclude, MirrorError, Mirrors, MirrorsSpec, UrlPolicy};
 use warren_process::{Identities, Launcher, ProcessError};
@@ -37,6 +38,9 @@ pub enum OpenError {
     /// The directories cannot be used.
     #[error(transparent)]
     Service(#[from] Error),
+    /// The audit log cannot be opened.
+    #[error("cannot open the audit log")]
+    Audit(#[source] AuditError),
     /// The mirrors cannot be opened.
     #[error("cannot open the mirrors")]
     Mirrors(#[source] MirrorError),
@@ -52,6 +56,8 @@ impl OpenError {
             Self::Config(error) => error.code(),
             Self::Runtime(error) => error.code(),
             Self::Service(error) => error.code(),
+            Self::Audit(AuditError::Damaged { .. }) => "AuditDamaged",
+            Self::Audit(_) => "AuditUnavailable",
             Self::Mirrors(error) => error.code(),
             Self::Programs(_) => "Internal",
         }
@@ -63,6 +69,7 @@ impl OpenError {
             Self::Config(error) => error.hint(),
             Self::Runtime(error) => error.hint(),
             Self::Service(error) => error.hint(),
+            Self::Audit(error) => error.hint(),
             Self::Mirrors(error) => error.hint(),
             Self::Programs(_) => None,
         }
@@ -167,6 +174,9 @@ impl Config {
             identities: Some(Identities::new(open(state)?)),
             connector: warren_egress::Connector::system(),
             disk: Some(self.disk_limits()),
+            audit: Some(
+                AuditLog::open(&open(state)?, Default::default()).map_err(OpenError::Audit)?,
+            ),
         })
     }
 

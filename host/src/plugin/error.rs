@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use warren_audit::AuditError;
 use warren_model::MetadataError;
 
 use super::load_error::LoadError;
@@ -25,7 +26,7 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
-    fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",
             Self::Table => "table",
@@ -218,6 +219,9 @@ pub enum PluginError {
     /// The RootDir cannot be opened.
     #[error("the rootdir cannot be opened")]
     Root(#[source] std::io::Error),
+    /// What the handler wanted to do could not be recorded, and was refused.
+    #[error("the audit log cannot be written")]
+    Audit(#[source] AuditError),
     /// A component, or the runtime itself, could not be loaded.
     #[error(transparent)]
     Load(#[from] Box<LoadError>),
@@ -254,6 +258,7 @@ impl PluginError {
             Self::BadMetadata { .. } => "HandlerBadMetadata",
             Self::SuspendUnproven { .. } => "SuspendUnproven",
             Self::Root(_) => "RootUnavailable",
+            Self::Audit(_) => "AuditUnavailable",
             Self::Load(error) => error.code(),
             Self::Internal(_) => "Internal",
         }
@@ -271,6 +276,7 @@ impl PluginError {
             Self::ProgramMissing(_) => "install it, or name another one in the configuration".into(),
             Self::EnvironmentBroken(_) => "rebuild it: `warren python rebuild PROJECT DIRNAME`".into(),
             Self::Git(failure) => failure.hint()?.into(),
+            Self::Audit(error) => return error.hint(),
             Self::Load(error) => return error.hint(),
             Self::Process(ProcessFailure::NotFound(_)) => {
                 "install it, or name another one in the configuration".into()

@@ -5,6 +5,7 @@
 //! directory and limits on everything, and ends in a typed [`PluginError`] or a checked result.
 //! Nothing here knows the service.
 
+pub mod audit;
 mod bindings;
 mod cache;
 mod call;

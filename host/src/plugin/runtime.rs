@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use warren_model::{HandlerType, Metadata, Receipt};
 use wasmtime::{Engine, Store};
 
+use super::audit::{End, Trail, Unrecorded, record_loads, whole_call};
 use super::bindings::FullPre;
 use super::bindings::warren::handler::types as wit;
 use super::cache::Cache;
@@ -81,6 +82,7 @@ impl Runtime {
             let LoadFailure { origin, error } = failure;
             tracing::warn!(%origin, code = error.code(), %error, "a plugin was not loaded");
         }
+        record_loads(host.services.audit.as_ref(), &registry, &failures);
         Ok((Self { host, registry }, failures))
     }
 
@@ -201,6 +203,13 @@ impl Runtime {
     }
 }
 
+/// A call's turn: how long it may take.
+struct Slot<'a> {
+    permit: SemaphorePermit<'a>,
+    deadline: Instant,
+    limit: Duration,
+}
+
 /// A call that came to its end.
 pub(crate) struct Ended {
     pub(crate) returned: Returned,
@@ -208,7 +217,7 @@ pub(crate) struct Ended {
 }
 
 impl Host {
-    /// One call: a fresh store and instance, dropped at the end however it ends.
+    /// One call, recorded before it begins and when it has ended.
     async fn call(
         &self,
         plugin: &Plugin,
@@ -217,11 +226,54 @@ impl Host {
     ) -> Result<Ended, PluginError> {
         let handler = plugin.handler_type().to_string();
         let (permit, deadline, limit) = self.slot(plugin, cx, &handler).await?;
+        let trail = Trail::new(self.services.audit.clone(), plugin, cx, request.name())?;
+        let open = trail.begin(whole_call(request.name()));
+        let open = open.map_err(|Unrecorded| trail.error())?;
+        let slot = Slot {
+            permit,
+            deadline,
+            limit,
+        };
+        let (ended, counts) = self.run(plugin, cx, request, slot, &trail).await;
+        // Whatever could not be recorded on the way makes the call fail, too.
+        match open.end(End::of_call(ended.as_ref().err()), &counts) {
+            Ok(()) if trail.is_whole() => ended,
+            _ => Err(trail.error()),
+        }
+    }
+
+    /// A fresh store and instance, dropped at the end however it ends; and what it did often.
+    async fn run(
+        &self,
+        plugin: &Plugin,
+        cx: &CallContext,
+        request: Request<'_>,
+        slot: Slot<'_>,
+        trail: &Trail,
+    ) -> (Result<Ended, PluginError>, Vec<(&'static str, u64)>) {
+        let handler = plugin.handler_type().to_string();
+        let Slot {
+            permit,
+            deadline,
+            limit,
+        } = slot;
         let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
         let (jobs, mut jobs_ended) = mpsc::channel(1);
         // Host work ends a little earlier, so that the handler can still say what failed.
         let work_deadline = deadline - (limit / 10).min(WORK_MARGIN);
-        let state = setup::state(&self.services, plugin, cx, work_deadline, &stop, jobs)?;
+        let state = setup::state(
+            &self.services,
+            plugin,
+            cx,
+            work_deadline,
+            &stop,
+            jobs,
+            trail,
+        );
+        let state = match state {
+            Ok(state) => state,
+            Err(error) => return (Err(error), Vec::new()),
+        };
         let git = state.git.clone();
         let mut store = self.store(state, &plugin.grants.limits);
         let root = setup::root(cx);
@@ -237,6 +289,7 @@ impl Host {
         }
         .map_err(|error| verdict::out_of_room(error, store.data(), &handler));
         setup::finish(store.data(), request.name(), ended.as_ref().err());
+        let counts = setup::counts(store.data());
         drop(store);
         drop(permit);
         drop(stop);
@@ -247,12 +300,12 @@ impl Host {
                 call = request.name(),
                 "host work of a call did not stop"
             );
-            return Err(PluginError::Internal(
-                "host work of the call did not stop".into(),
-            ));
+            let error = PluginError::Internal("host work of the call did not stop".into());
+            return (Err(error), counts);
         }
         let receipts = git.map_or_else(Vec::new, |git| git.receipts());
-        ended.map(|returned| Ended { returned, receipts })
+        let ended = ended.map(|returned| Ended { returned, receipts });
+        (ended, counts)
     }
 
     /// Waits for a slot: when all are taken, calls queue instead of failing.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::time::Instant;
+use warren_audit::AuditLog;
 use warren_disk::budget::{Budget, Quota};
 use warren_disk::space;
 use warren_egress::Connector;
@@ -36,6 +37,8 @@ pub struct Services {
     pub connector: Connector,
     /// From when on the disk is too full for handlers; none: until it is full.
     pub disk: Option<space::Limits>,
+    /// Takes a record of every use and refusal; none: nothing is recorded.
+    pub audit: Option<AuditLog>,
 }
 
 impl Services {

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder};
 
+use super::audit::Trail;
 use super::bindings::warren::handler::types as wit;
 use super::call::{CallContext, StopOnDrop};
 use super::capabilities::http::HttpCall;
@@ -32,6 +33,7 @@ pub(crate) fn state(
     deadline: Instant,
     stop: &StopOnDrop,
     jobs: mpsc::Sender<()>,
+    trail: &Trail,
 ) -> Result<CallState, PluginError> {
     let limits = &plugin.grants.limits;
     let (stdout, stderr) = (Tail::new(limits.stdio_bytes), Tail::new(limits.stdio_bytes));
@@ -54,6 +56,7 @@ pub(crate) fn state(
     };
     let mut state = new_state(label, wasi.build(), limits, (stdout, stderr), jobs);
     state.files = files;
+    state.trail = Some(trail.clone());
     state.progress = ProgressCall::new(Some(cx.progress.clone()));
     state.git = services.git_call(plugin, cx, deadline, stop, &budget)?;
     state.process = services.process_call(plugin, cx, deadline, &budget)?;
@@ -97,6 +100,7 @@ fn new_state(
         process: None,
         http: HttpCall::new(None),
         jobs,
+        trail: None,
     }
 }
 
@@ -142,6 +146,25 @@ pub(crate) async fn has_content(cx: &CallContext) -> Result<bool, PluginError> {
         Ok(Err(error)) => Err(PluginError::Root(error)),
         Err(error) => Err(PluginError::Internal(error.to_string())),
     }
+}
+
+/// What a call did often.
+pub(crate) fn counts(state: &CallState) -> Vec<(&'static str, u64)> {
+    let stdio = [&state.stdout, &state.stderr].map(|tail| tail.written());
+    let files = state.files.counts();
+    let all = [
+        ("bytesWritten", files.written_bytes),
+        ("filesMade", files.made),
+        ("filesRemoved", files.removed),
+        ("refusedPaths", files.refused_paths.into()),
+        ("overQuota", files.refusals.quota),
+        ("diskFull", files.refusals.disk),
+        ("logLines", state.log.lines()),
+        ("logLinesDropped", state.log.dropped()),
+        ("progressReports", state.progress.passed()),
+        ("outputBytes", stdio.iter().sum()),
+    ];
+    all.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
 /// Logs how a call ended, and what its limits cut.

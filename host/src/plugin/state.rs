@@ -9,6 +9,7 @@ use wasmtime::{ResourceLimiter, StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
+use super::audit::Trail;
 use super::capabilities::git::GitCall;
 use super::capabilities::http::HttpCall;
 use super::capabilities::log::LogCall;
@@ -58,6 +59,8 @@ pub(crate) struct CallState {
     pub(crate) http: HttpCall,
     /// Held by host work on other threads; the call has ended when all clones are gone.
     pub(crate) jobs: mpsc::Sender<()>,
+    /// Takes what this call does; none: it can reach nothing.
+    pub(crate) trail: Option<Trail>,
 }
 
 impl CallState {
@@ -70,6 +73,7 @@ impl CallState {
             },
             call: &mut self.files,
             label: &self.label,
+            trail: self.trail.as_ref(),
         }
     }
 }

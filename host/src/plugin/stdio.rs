@@ -23,6 +23,7 @@ struct Kept {
     bytes: VecDeque<u8>,
     cap: usize,
     dropped: u64,
+    written: u64,
 }
 
 impl Tail {
@@ -31,6 +32,7 @@ impl Tail {
             bytes: VecDeque::new(),
             cap,
             dropped: 0,
+            written: 0,
         })))
     }
 
@@ -42,6 +44,13 @@ impl Tail {
         kept.bytes.drain(..over);
         kept.bytes.extend(fresh);
         kept.dropped += (skip + over) as u64;
+        kept.written += bytes.len() as u64;
+    }
+
+    /// Bytes that were written, kept or not.
+    pub(crate) fn written(&self) -> u64 {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.written
     }
 
     /// The kept text, and how many bytes before it were dropped.

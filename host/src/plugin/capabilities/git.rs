@@ -7,6 +7,7 @@ use warren_mirror::{Head, Lay, MirrorError, Origin, Session, Snapshot, Status};
 use warren_model::Receipt;
 use wasmtime::component::{HasSelf, Linker};
 
+use crate::plugin::audit::{End, Open, Start, Target, Unrecorded, Use};
 use crate::plugin::bindings::warren::handler::git::{
     HeadPosition, Host, Remote, RestoreAs, SnapshotMade, WorkStatus, add_to_linker,
 };
@@ -14,6 +15,9 @@ use crate::plugin::bindings::warren::handler::types::{GitError, Loss, RefConflic
 use crate::plugin::convert::loss_kind;
 use crate::plugin::grants::Grants;
 use crate::plugin::state::CallState;
+
+/// Name of the capability in the audit log.
+const GIT: &str = "git";
 
 pub(crate) fn granted(grants: &Grants) -> bool {
     grants.git.is_some()
@@ -43,19 +47,37 @@ impl CallState {
     /// Runs a verb on a thread that may block. The thread holds the call open until it is done.
     async fn verb<T: Send + 'static>(
         &mut self,
+        what: Use,
         verb: impl FnOnce(&mut Session) -> Result<T, MirrorError> + Send + 'static,
     ) -> Result<T, GitError> {
         let Some(GitCall(session)) = self.git.clone() else {
+            if let Some(trail) = &self.trail {
+                let refused = trail.begin(Use {
+                    start: Start::Unrecorded,
+                    ..what
+                });
+                let end = End::failed("GitDenied", true);
+                let recorded = refused.and_then(|open| open.end(end, &[]));
+                recorded.map_err(|Unrecorded| unrecorded())?;
+            }
             return Err(GitError::Denied("git in this call".to_owned()));
         };
-        let job = self.jobs.clone();
+        let (job, trail) = (self.jobs.clone(), self.trail.clone());
         let work = tokio::task::spawn_blocking(move || {
             let _job = job;
+            // May wait for the disk, so it is done here. A use that nobody waits for any more is
+            // recorded all the same: with how it ended.
+            let open = trail.map(|trail| trail.begin(what)).transpose()?;
             let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
-            verb(&mut session)
+            let done = verb(&mut session);
+            match open {
+                Some(open) => record(open, &done).map(|()| done),
+                None => Ok(done),
+            }
         });
         match work.await {
-            Ok(done) => done.map_err(to_guest),
+            Ok(Ok(done)) => done.map_err(to_guest),
+            Ok(Err(Unrecorded)) => Err(unrecorded()),
             Err(error) => {
                 tracing::error!(%error, "a verb of git panicked");
                 Err(GitError::Io("the host failed".to_owned()))
@@ -64,10 +86,45 @@ impl CallState {
     }
 }
 
+fn unrecorded() -> GitError {
+    GitError::Io("the audit log cannot be written".to_owned())
+}
+
+fn record<T>(open: Open, done: &Result<T, MirrorError>) -> Result<(), Unrecorded> {
+    let Err(error) = done else {
+        return open.end(End::OK, &[]);
+    };
+    let is_denied = matches!(error, MirrorError::Denied(_));
+    let why = is_denied.then(|| error.to_string());
+    let end = End {
+        detail: why.as_deref(),
+        ..End::failed(error.code(), is_denied)
+    };
+    open.end(end, &[])
+}
+
+/// A verb that works in the RootDir only.
+fn local(verb: &'static str) -> Use {
+    Use::new(GIT, verb, Start::Unrecorded)
+}
+
+/// A verb that talks to a remote.
+fn remote(verb: &'static str, start: Start, origin: &Origin, ref_name: Option<&str>) -> Use {
+    Use::new(GIT, verb, start).on(Target::Remote {
+        url: (&*origin.url).into(),
+        ref_name: ref_name.map(Into::into),
+        credential: origin.credential_alias.as_deref().map(Into::into),
+    })
+}
+
 impl Host for CallState {
     async fn init(&mut self, branch: String, origin: Option<Remote>) -> Result<(), GitError> {
         let origin = origin.map(from_guest);
-        self.verb(move |git| git.init(&branch, origin.as_ref()))
+        let what = match &origin {
+            Some(origin) => remote("init", Start::Unrecorded, origin, None),
+            None => local("init"),
+        };
+        self.verb(what, move |git| git.init(&branch, origin.as_ref()))
             .await
     }
 
@@ -77,7 +134,10 @@ impl Host for CallState {
         branch: Option<String>,
     ) -> Result<HeadPosition, GitError> {
         let origin = from_guest(origin);
-        let head = self.verb(move |git| Session::clone(git, &origin, branch.as_deref()));
+        let what = remote("clone", Start::Recorded, &origin, branch.as_deref());
+        let head = self.verb(what, move |git| {
+            Session::clone(git, &origin, branch.as_deref())
+        });
         head.await.map(position)
     }
 
@@ -88,16 +148,23 @@ impl Host for CallState {
         commit: String,
     ) -> Result<HeadPosition, GitError> {
         let origin = from_guest(origin);
-        let head = self.verb(move |git| git.clone_at(&origin, branch.as_deref(), &commit));
+        let what = remote("clone-at", Start::Recorded, &origin, branch.as_deref());
+        let head = self.verb(what, move |git| {
+            git.clone_at(&origin, branch.as_deref(), &commit)
+        });
         head.await.map(position)
     }
 
     async fn head(&mut self) -> Result<HeadPosition, GitError> {
-        self.verb(|git| git.head()).await.map(position)
+        self.verb(local("head"), |git| git.head())
+            .await
+            .map(position)
     }
 
     async fn status(&mut self) -> Result<WorkStatus, GitError> {
-        self.verb(|git| git.status()).await.map(work_status)
+        self.verb(local("status"), |git| git.status())
+            .await
+            .map(work_status)
     }
 
     async fn snapshot(
@@ -106,7 +173,8 @@ impl Host for CallState {
         keep: Vec<String>,
     ) -> Result<SnapshotMade, GitError> {
         let origin = from_guest(origin);
-        let made = self.verb(move |git| git.snapshot(&origin, &keep));
+        let what = remote("snapshot", Start::Recorded, &origin, None);
+        let made = self.verb(what, move |git| git.snapshot(&origin, &keep));
         made.await.map(snapshot_made)
     }
 
@@ -116,7 +184,8 @@ impl Host for CallState {
         message: String,
     ) -> Result<Option<String>, GitError> {
         let origin = from_guest(origin);
-        self.verb(move |git| git.commit_all(&origin, &message))
+        let what = remote("commit-all", Start::Recorded, &origin, None);
+        self.verb(what, move |git| git.commit_all(&origin, &message))
             .await
     }
 
@@ -128,8 +197,11 @@ impl Host for CallState {
         expected: Option<String>,
     ) -> Result<(), GitError> {
         let origin = from_guest(origin);
-        self.verb(move |git| git.push(&origin, &commit, &ref_name, expected.as_deref()))
-            .await
+        let what = remote("push", Start::Durable, &origin, Some(&ref_name));
+        self.verb(what, move |git| {
+            git.push(&origin, &commit, &ref_name, expected.as_deref())
+        })
+        .await
     }
 
     async fn restore(
@@ -144,7 +216,10 @@ impl Host for CallState {
             RestoreAs::WorkingTree => Lay::WorkingTree,
             RestoreAs::Branch => Lay::Branch,
         };
-        let head = self.verb(move |git| git.restore(&origin, &ref_name, &commit, lay));
+        let what = remote("restore", Start::Recorded, &origin, Some(&ref_name));
+        let head = self.verb(what, move |git| {
+            git.restore(&origin, &ref_name, &commit, lay)
+        });
         head.await.map(position)
     }
 
@@ -154,7 +229,8 @@ impl Host for CallState {
         ref_name: String,
     ) -> Result<Option<String>, GitError> {
         let origin = from_guest(origin);
-        self.verb(move |git| git.remote_ref(&origin, &ref_name))
+        let what = remote("remote-ref", Start::Recorded, &origin, Some(&ref_name));
+        self.verb(what, move |git| git.remote_ref(&origin, &ref_name))
             .await
     }
 
@@ -165,8 +241,16 @@ impl Host for CallState {
         expected: String,
     ) -> Result<(), GitError> {
         let origin = from_guest(origin);
-        self.verb(move |git| git.delete_remote_ref(&origin, &ref_name, &expected))
-            .await
+        let what = remote(
+            "delete-remote-ref",
+            Start::Durable,
+            &origin,
+            Some(&ref_name),
+        );
+        self.verb(what, move |git| {
+            git.delete_remote_ref(&origin, &ref_name, &expected)
+        })
+        .await
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
 pub(crate) struct LogCall {
     bytes_left: usize,
     line_bytes_max: usize,
+    lines: u64,
     dropped: u64,
 }
 
@@ -30,6 +31,7 @@ impl LogCall {
         Self {
             bytes_left: limits.log_bytes,
             line_bytes_max: limits.log_line_bytes,
+            lines: 0,
             dropped: 0,
         }
     }
@@ -45,7 +47,18 @@ impl LogCall {
             return None;
         }
         self.bytes_left -= cost;
+        self.lines += 1;
         Some(line)
+    }
+
+    /// Lines that passed.
+    pub(crate) fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Lines that did not.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Says once how much was dropped.

@@ -18,6 +18,8 @@ use warren_process::{
 };
 use wasmtime::component::{HasSelf, Linker};
 
+use crate::plugin::audit::process::{self as record, UNCONFINED};
+use crate::plugin::audit::{End, Open, Start, Trail, Unrecorded, Use};
 use crate::plugin::bindings::warren::handler::process::{
     Command, Host, Output, Program, add_to_linker,
 };
@@ -77,6 +79,10 @@ impl ProcessCall {
         Self { spec, home: None }
     }
 
+    fn is_unconfined(&self) -> bool {
+        self.spec.grant.unconfined
+    }
+
     /// The program, if the grant lists it and the file is what it should be.
     fn check(&self, program: &Program) -> Result<File, Failure> {
         let grant = &self.spec.grant;
@@ -118,7 +124,7 @@ impl ProcessCall {
         found.map(Some)
     }
 
-    async fn run(&mut self, command: Command) -> Result<Output, Failure> {
+    async fn run(&mut self, command: Command, trail: Option<Trail>) -> Result<Output, Failure> {
         if command.arguments.len() + command.environment.len() > ARGUMENTS_MAX {
             return Err(Failure::InvalidArgument(format!(
                 "there are more than {ARGUMENTS_MAX} arguments and variables"
@@ -127,7 +133,7 @@ impl ProcessCall {
         let program = self.check(&command.program)?;
         let home = self.home()?;
         let (spec, grant) = (&self.spec, &self.spec.grant);
-        let proxy = network::start(grant, &spec.connector);
+        let proxy = network::start(grant, &spec.connector, trail);
         let proxy_variables = proxy.as_ref().map(|_| network::variables());
         let environment = home
             .environment()?
@@ -184,11 +190,14 @@ fn failed(what: &str) -> impl FnOnce(std::io::Error) -> Failure {
 
 impl Host for CallState {
     async fn find(&mut self, program: Program) -> Result<Option<String>, ProcessError> {
+        let open = self.begin(record::find(&program)).await?;
         let Some(call) = &self.process else {
-            return Err(unavailable());
+            return self.refuse(open);
         };
         // Looking reads the disk a few times; the executor may wait that long.
-        match call.check(&program) {
+        let found = call.check(&program);
+        record(open, |open| record::found(open, &found))?;
+        match found {
             Ok(file) => Ok(Some(file.path().to_owned())),
             Err(Failure::NotFound(_) | Failure::Denied(_)) => Ok(None),
             Err(error) => Err(to_guest(error)),
@@ -196,16 +205,63 @@ impl Host for CallState {
     }
 
     async fn run(&mut self, command: Command) -> Result<Output, ProcessError> {
-        match &mut self.process {
-            Some(call) => call.run(command).await.map_err(to_guest),
-            None => Err(unavailable()),
+        let mut what = record::run(&command);
+        if self
+            .process
+            .as_ref()
+            .is_some_and(ProcessCall::is_unconfined)
+        {
+            what.counts.push((UNCONFINED, 1));
+        }
+        let open = self.begin(what).await?;
+        let trail = self.trail.clone();
+        let Some(call) = &mut self.process else {
+            return self.refuse(open);
+        };
+        let done = call.run(command, trail).await;
+        record(open, |open| record::ran(open, &done))?;
+        done.map_err(to_guest)
+    }
+}
+
+impl CallState {
+    /// In `describe`, in a dry run, and on a host without a launcher.
+    fn refuse<T>(&self, open: Option<Open>) -> Result<T, ProcessError> {
+        record(open, |open| {
+            open.end(End::failed("ProcessDenied", true), &[])
+        })?;
+        Err(ProcessError::Denied("programs in this call".to_owned()))
+    }
+
+    /// Records what is about to be done, where it may wait for the disk.
+    async fn begin(&mut self, what: Use) -> Result<Option<Open>, ProcessError> {
+        let Some(trail) = self.trail.clone() else {
+            return Ok(None);
+        };
+        let begun = match what.start {
+            Start::Durable => tokio::task::spawn_blocking(move || trail.begin(what)).await,
+            _ => Ok(trail.begin(what)),
+        };
+        match begun {
+            Ok(Ok(open)) => Ok(Some(open)),
+            Ok(Err(Unrecorded)) => Err(unrecorded()),
+            Err(error) => {
+                tracing::error!(%error, "recording a use of a program panicked");
+                Err(unrecorded())
+            }
         }
     }
 }
 
-/// In `describe`, in a dry run, and on a host without a launcher.
-fn unavailable() -> ProcessError {
-    ProcessError::Denied("programs in this call".to_owned())
+fn record(
+    open: Option<Open>,
+    end: impl FnOnce(Open) -> Result<(), Unrecorded>,
+) -> Result<(), ProcessError> {
+    open.map_or(Ok(()), end).map_err(|Unrecorded| unrecorded())
+}
+
+fn unrecorded() -> ProcessError {
+    ProcessError::Failed("the audit log cannot be written".to_owned())
 }
 
 fn to_guest(error: Failure) -> ProcessError {

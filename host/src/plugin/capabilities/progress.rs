@@ -37,6 +37,7 @@ pub(crate) struct ProgressCall {
     stage: String,
     stages: u32,
     last: Option<Instant>,
+    passed: u64,
 }
 
 impl ProgressCall {
@@ -46,7 +47,13 @@ impl ProgressCall {
             stage: String::new(),
             stages: 0,
             last: None,
+            passed: 0,
         }
+    }
+
+    /// Reports that passed.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed
     }
 
     /// Whether a report at `now` passes: a guest must not flood a terminal or a client.
@@ -72,6 +79,7 @@ impl Host for CallState {
         };
         let stage = clean_line(&stage, STAGE_BYTES);
         if self.progress.check(&stage, Instant::now()) {
+            self.progress.passed += 1;
             sink(&stage, done, total);
         }
     }

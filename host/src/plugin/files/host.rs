@@ -96,7 +96,7 @@ impl FilesView<'_> {
             Err(error) => {
                 let code = error.downcast().map_err(FsError::trap)?;
                 if matches!(code, ErrorCode::NotPermitted | ErrorCode::Unsupported) {
-                    self.call.report_refused(self.label, path);
+                    self.call.report_refused(self.label, self.trail, path);
                 }
                 Err(code.into())
             }

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use warren_audit::capability;
 use warren_disk::Dir;
 use warren_disk::beneath::Stat;
 use warren_disk::budget::{Budget, Refusals, Short};
@@ -17,11 +18,15 @@ use wasmtime::component::HasData;
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
+use super::audit::{Target, Trail};
 use super::state::Label;
 use ledger::{Account, Ledger};
 
 /// Entries of all directory streams that a guest holds at a time: the host keeps them in memory.
 const LISTED_MAX: u64 = 200_000;
+
+/// Code of a path that was not opened or made.
+const PATH_REFUSED: &str = "PathRefused";
 
 /// What a call did to its RootDir.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -113,9 +118,18 @@ impl FileCall {
     }
 
     /// Logs a path that was not opened or made; a guest that tries many is told about once a while.
-    fn report_refused(&mut self, label: &Label, path: &str) {
+    fn report_refused(&mut self, label: &Label, trail: Option<&Trail>, path: &str) {
         self.refused_paths = self.refused_paths.saturating_add(1);
         if self.refused_paths.is_power_of_two() {
+            if let Some(trail) = trail {
+                // The path is refused anyway; when that cannot be recorded, the call fails.
+                let _ = trail.denied(
+                    capability::FILES,
+                    "open",
+                    Target::Path(path.into()),
+                    PATH_REFUSED,
+                );
+            }
             tracing::warn!(
                 plugin = &*label.plugin,
                 handler = label.handler(),
@@ -147,6 +161,7 @@ pub(crate) struct FilesView<'a> {
     pub(crate) wasi: WasiFilesystemCtxView<'a>,
     pub(crate) call: &'a mut FileCall,
     pub(crate) label: &'a Label,
+    pub(crate) trail: Option<&'a Trail>,
 }
 
 /// [`FilesView`] for the linker.

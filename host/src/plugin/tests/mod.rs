@@ -1,5 +1,6 @@
 //! Tests over real components: the shipped ones and one that misbehaves in every way.
 
+mod audit;
 mod cache;
 mod files;
 mod hostile;

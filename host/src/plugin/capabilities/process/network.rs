@@ -7,6 +7,7 @@ use warren_egress::proxy::{Outcome, Proxy, Refused, Report, Settings, Sink};
 use warren_model::Target;
 use warren_process::{PROXY_ADDRESS, ProxyStart};
 
+use crate::plugin::audit::{Trail, Unrecorded};
 use crate::plugin::grants::ProcessGrant;
 
 /// Variables with which programs find a proxy. Some read them in one case only.
@@ -20,7 +21,11 @@ const VARIABLES: [&str; 6] = [
 ];
 
 /// What of the network a child gets; none: nothing.
-pub(super) fn start(grant: &ProcessGrant, connector: &Connector) -> Option<ProxyStart> {
+pub(super) fn start(
+    grant: &ProcessGrant,
+    connector: &Connector,
+    trail: Option<Trail>,
+) -> Option<ProxyStart> {
     if grant.network.is_empty() || grant.unconfined {
         return None;
     }
@@ -28,7 +33,7 @@ pub(super) fn start(grant: &ProcessGrant, connector: &Connector) -> Option<Proxy
         endpoints: grant.network.clone(),
         limits: grant.network_limits.clone(),
         connector: connector.clone(),
-        sink: Arc::new(Log),
+        sink: Arc::new(Log(trail)),
     };
     Some(ProxyStart::new(move |socket| {
         Proxy::serve(socket, settings)
@@ -43,15 +48,22 @@ pub(super) fn variables() -> Vec<(String, String)> {
     lead.into_iter().chain(except).collect()
 }
 
-/// Tells the host's log.
-struct Log;
+/// Tells the audit log and the host's own.
+struct Log(Option<Trail>);
 
 impl Sink for Log {
-    fn opening(&self, _: &Target) -> Result<(), Refused> {
-        Ok(())
+    fn opening(&self, target: &Target) -> Result<(), Refused> {
+        let trail = self.0.as_ref();
+        trail
+            .map_or(Ok(()), |trail| trail.connecting(target))
+            .map_err(|Unrecorded| Refused)
     }
 
     fn ended(&self, report: &Report) {
+        if let Some(trail) = &self.0 {
+            // It is over; when that cannot be recorded, the call fails.
+            let _ = trail.connected(report);
+        }
         let (target, code) = (report.target.as_str(), report.outcome.code());
         let (sent, received) = (report.sent_bytes, report.received_bytes);
         match &report.outcome {

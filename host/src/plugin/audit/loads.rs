@@ -1,0 +1,54 @@
+//! Which components were loaded, and which were not.
+
+use warren_audit::{AuditLog, Entry, Outcome, capability};
+
+use crate::plugin::load::LoadFailure;
+use crate::plugin::registry::{Plugin, Registry};
+
+/// Id of what a plugin was granted.
+pub(crate) fn grant_id(_plugin: &Plugin) -> String {
+    String::new()
+}
+
+/// Records what a host has loaded and what it has refused. That nothing is recorded refuses nothing
+/// here: what was loaded can do nothing that is not recorded.
+pub(crate) fn record_loads(log: Option<&AuditLog>, registry: &Registry, failures: &[LoadFailure]) {
+    let Some(log) = log else { return };
+    for plugin in registry.iter() {
+        let (target, grant) = (plugin.origin.to_string(), grant_id(plugin));
+        append(
+            log,
+            &Entry {
+                handler: Some(plugin.handler_type().as_str()),
+                plugin: Some(&plugin.inspection.digest),
+                grant: Some(&grant),
+                target: Some(&target),
+                ..Entry::new(capability::PLUGIN, "load", Outcome::Ok)
+            },
+        );
+    }
+    for LoadFailure { origin, error } in failures {
+        let (target, handler) = (origin.to_string(), origin.name());
+        let detail = error.to_string();
+        append(
+            log,
+            &Entry {
+                handler: Some(&handler),
+                target: Some(&target),
+                code: Some(error.code()),
+                detail: Some(&detail),
+                ..Entry::new(capability::PLUGIN, "load", Outcome::Denied)
+            },
+        );
+    }
+}
+
+fn append(log: &AuditLog, entry: &Entry<'_>) {
+    if let Err(error) = log.append(entry) {
+        tracing::warn!(
+            error = &error as &(dyn std::error::Error + 'static),
+            target = entry.target,
+            "that a plugin was loaded, or not, cannot be recorded"
+        );
+    }
+}
