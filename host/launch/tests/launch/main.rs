@@ -3,6 +3,7 @@
 mod confined;
 mod ends;
 mod kit;
+mod limits;
 mod missing;
 mod output;
 mod start;
