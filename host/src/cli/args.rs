@@ -1,5 +1,7 @@
 //! What the command line takes.
 
+pub(crate) mod audit;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -83,6 +85,9 @@ pub(crate) enum Command {
     /// The handlers of this host
     #[command(subcommand)]
     Plugin(Plugin),
+    /// What the handlers did and were refused
+    #[command(subcommand)]
+    Audit(audit::Audit),
     /// How full the workspace disk is
     #[command(after_help = "Example:\n  warren quota --output json")]
     Quota,

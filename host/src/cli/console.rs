@@ -92,6 +92,11 @@ impl Console {
         let _ = subscriber.try_init();
     }
 
+    /// Prints something before the end of a command.
+    pub(crate) fn stream(&self, text: &str) -> io::Result<()> {
+        print(text)
+    }
+
     /// Prints what a command came to, and returns the exit code.
     pub(crate) fn finish(&self, outcome: Result<Reply, CliError>) -> u8 {
         let (text, code) = match &outcome {

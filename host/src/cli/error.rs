@@ -3,6 +3,7 @@
 use warren::Error;
 use warren::config::{ConfigError, OpenError};
 use warren::plugin::LoadError;
+use warren_audit::AuditError;
 
 /// What a command can fail with.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +25,12 @@ pub(crate) enum CliError {
         #[source]
         source: LoadError,
     },
+    /// The audit log cannot be read.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// An argument cannot be used.
+    #[error("{0}")]
+    Argument(String),
     /// File work of the program itself.
     #[error("cannot {doing}")]
     Io {
@@ -55,6 +62,9 @@ impl CliError {
             Self::Config(error) => error.code(),
             Self::Open(error) => error.code(),
             Self::Inspect { source, .. } => source.code(),
+            Self::Audit(AuditError::Damaged { .. }) => "AuditDamaged",
+            Self::Audit(_) => "AuditUnavailable",
+            Self::Argument(_) => "InvalidArgument",
             Self::Io { .. } => "Io",
             Self::Print(_) => "Internal",
             Self::Demo(_) => "DemoFailed",
@@ -68,6 +78,7 @@ impl CliError {
             Self::Config(error) => error.hint(),
             Self::Open(error) => error.hint(),
             Self::Inspect { source, .. } => source.hint(),
+            Self::Audit(error) => error.hint(),
             Self::Stopped(_) => {
                 Some("`warren workspace init` finishes or rolls back what was interrupted".into())
             }

@@ -1,5 +1,6 @@
 //! One module a noun.
 
+mod audit;
 mod config;
 mod plugin;
 mod rootdir;
@@ -37,6 +38,7 @@ pub(super) async fn run(cli: &Cli, console: &Console) -> Result<Reply, CliError>
             Reply::new(&made, said + &text::metadata(&made))
         }
         Command::Plugin(command) => plugin::run(cli, console, command).await,
+        Command::Audit(command) => audit::run(&cli.global, console, command).await,
         Command::Quota => {
             let report = open().await?.service.quota()?;
             Reply::new(&report, text::quota(&report))
