@@ -6,4 +6,5 @@ mod kit;
 mod limits;
 mod missing;
 mod output;
+mod python;
 mod start;
