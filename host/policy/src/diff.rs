@@ -194,6 +194,17 @@ impl Grant {
                 "http.hosts.wanted",
                 Leaf::List(Kind::Hosts(By::Plugin), &http.hosts.wanted),
             );
+            let limits = &http.limits;
+            for (key, limit) in [
+                ("http.requests", limits.requests),
+                ("http.connections", limits.connections),
+                ("http.header-bytes", limits.header_bytes),
+                ("http.sent-bytes", limits.sent_bytes),
+                ("http.received-bytes", limits.received_bytes),
+                ("http.silence-seconds", limits.silence_seconds),
+            ] {
+                put(key, Leaf::Most(Some(limit)));
+            }
         }
         for (key, limit) in self.limits.entries() {
             put(&format!("limits.{key}"), Leaf::Most(limit));

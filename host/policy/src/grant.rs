@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use warren_model::HandlerType;
 
 use crate::item::{By, Kind};
-use crate::limits::{ChildLimits, Limits};
+use crate::limits::{ChildLimits, HttpLimits, Limits};
 use crate::manifest::{WantGit, WantHttp, WantProcess, Wants};
 use crate::policy::{GitPolicy, HttpPolicy, PluginPolicy, ProcessPolicy};
 
@@ -191,6 +191,9 @@ pub struct ProcessGrant {
 pub struct HttpGrant {
     /// Servers.
     pub hosts: Layers,
+    /// Limits of the requests of one call.
+    #[serde(default)]
+    pub limits: HttpLimits,
 }
 
 /// What a plugin gets that wants `wants` and imports `imports`, under `policy`; none: its type is not
@@ -257,6 +260,7 @@ fn process((policy, wants): (&ProcessPolicy, &WantProcess)) -> ProcessGrant {
 fn http((policy, wants): (&HttpPolicy, &WantHttp)) -> HttpGrant {
     HttpGrant {
         hosts: Layers::of(Kind::Hosts(By::Operator), &policy.hosts, &wants.hosts),
+        limits: policy.limits(),
     }
 }
 

@@ -23,7 +23,7 @@ pub use grant::{
     Access, Capability, GitGrant, Grant, GrantId, HttpGrant, Layers, ProcessGrant, capabilities,
     effective,
 };
-pub use limits::{ChildLimits, Limits};
+pub use limits::{ChildLimits, HttpLimits, Limits};
 pub use lock::{Approval, Candidate, Lock, Revocation, Verdict};
 pub use manifest::{
     MANIFEST_BYTES_MAX, Manifest, WantGit, WantHttp, WantLimits, WantPlain, WantProcess, WantRoot,

@@ -176,3 +176,46 @@ impl ChildLimits {
     /// Longest run of a child that can be granted.
     pub const WALL_SECONDS_MAX: u64 = WEEK;
 }
+
+/// Limits of the requests of one call over `http`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct HttpLimits {
+    /// Requests.
+    pub requests: u64,
+    /// Connections at a time.
+    pub connections: u64,
+    /// Bytes of the headers of a request, and of an answer.
+    pub header_bytes: u64,
+    /// Bytes sent by all requests together.
+    pub sent_bytes: u64,
+    /// Bytes received by all requests together.
+    pub received_bytes: u64,
+    /// Longest time, in seconds, in which nothing moves on a connection.
+    pub silence_seconds: u64,
+}
+
+impl HttpLimits {
+    /// The most that can be granted of each.
+    pub const MAX: Self = Self {
+        requests: 1_000_000,
+        connections: 64,
+        header_bytes: 256 * 1024,
+        sent_bytes: i64::MAX as u64,
+        received_bytes: i64::MAX as u64,
+        silence_seconds: WEEK,
+    };
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            requests: 1000,
+            connections: 8,
+            header_bytes: 32 * 1024,
+            sent_bytes: 256 * 1024 * 1024,
+            received_bytes: 256 * 1024 * 1024,
+            silence_seconds: 60,
+        }
+    }
+}

@@ -10,7 +10,7 @@ use crate::document::{self, DocumentError};
 use crate::grant::Access;
 use crate::item::{By, Kind};
 pub use crate::limits::LimitsPolicy;
-use crate::limits::{ChildLimits, in_range};
+use crate::limits::{ChildLimits, HttpLimits, in_range};
 
 /// The policy that is shipped, as TOML.
 pub const SHIPPED: &str = include_str!("shipped.toml");
@@ -135,6 +135,64 @@ pub struct HttpPolicy {
     /// internet.
     #[serde(default)]
     pub hosts: Vec<String>,
+    /// Requests of one call; 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub requests: Option<u64>,
+    /// Connections at a time; 8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 64))]
+    pub connections: Option<u64>,
+    /// Bytes of the headers of a request, and of an answer (8 KiB at least); 32 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub header_bytes: Option<u64>,
+    /// Bytes sent by all requests of one call; 256 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub sent_bytes: Option<u64>,
+    /// Bytes received by all requests of one call; 256 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub received_bytes: Option<u64>,
+    /// Longest time, in seconds, in which nothing moves on a connection; 60.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub silence_seconds: Option<u64>,
+}
+
+impl HttpPolicy {
+    /// What is said, the default for the rest.
+    pub(crate) fn limits(&self) -> HttpLimits {
+        let default = HttpLimits::default();
+        HttpLimits {
+            requests: self.requests.unwrap_or(default.requests),
+            connections: self.connections.unwrap_or(default.connections),
+            header_bytes: self.header_bytes.unwrap_or(default.header_bytes),
+            sent_bytes: self.sent_bytes.unwrap_or(default.sent_bytes),
+            received_bytes: self.received_bytes.unwrap_or(default.received_bytes),
+            silence_seconds: self.silence_seconds.unwrap_or(default.silence_seconds),
+        }
+    }
+
+    fn check(&self, at: &str) -> Result<(), DocumentError> {
+        let most = HttpLimits::MAX;
+        for (key, limit, max) in [
+            ("requests", self.requests, most.requests),
+            ("connections", self.connections, most.connections),
+            ("header-bytes", self.header_bytes, most.header_bytes),
+            ("sent-bytes", self.sent_bytes, most.sent_bytes),
+            ("received-bytes", self.received_bytes, most.received_bytes),
+            (
+                "silence-seconds",
+                self.silence_seconds,
+                most.silence_seconds,
+            ),
+        ] {
+            in_range(at, key, limit, max)?;
+        }
+        Ok(())
+    }
 }
 
 /// How children are kept apart.
@@ -256,6 +314,9 @@ impl PluginPolicy {
             in_range(&at, "processes", process.processes, any)?;
             in_range(&at, "open-files", process.open_files, any)?;
             in_range(&at, "file-bytes", process.file_bytes, any)?;
+        }
+        if let Some(http) = &self.http {
+            http.check(&format!("{at}.http"))?;
         }
         self.limits.check(&format!("{at}.limits"))
     }

@@ -245,6 +245,14 @@ fn entries_that_mean_nothing_are_refused_in_policies() {
             "plugin.notes.http.hosts",
         ),
         (
+            "[plugin.notes.http]\nconnections = 65",
+            "plugin.notes.http.connections",
+        ),
+        (
+            "[plugin.notes.http]\nreceived-bytes = 0",
+            "plugin.notes.http.received-bytes",
+        ),
+        (
             "[plugin.notes.limits]\nhandles = 0",
             "plugin.notes.limits.handles",
         ),
@@ -305,6 +313,31 @@ fn an_import_belongs_to_one_capability_whatever_its_version() {
     );
     assert_eq!(Capability::of_import("warren:handler/types@0.1.0"), None);
     assert_eq!(Capability::of_import("evil:handler/git@0.1.0"), None);
+}
+
+#[test]
+fn requests_have_limits_that_an_operator_moves() {
+    let wanting = manifest("[wants.http]\nhosts = [\"*\"]\nreason = \"x\"\n");
+    let granted = |more: &str| {
+        let hosts = format!("[plugin.notes.http]\nhosts = [\"https://a.example\"]\n{more}");
+        grant(&policy(&hosts), &wanting, &["wasi:http/types@0.2.0"])
+    };
+    let base = granted("");
+    let limits = &base.http.as_ref().unwrap().limits;
+    assert_eq!(*limits, HttpLimits::default());
+    for key in [
+        "requests",
+        "header-bytes",
+        "sent-bytes",
+        "received-bytes",
+        "silence-seconds",
+    ] {
+        let less = granted(&format!("{key} = 2\n"));
+        assert!(base.covers(&less) && !less.covers(&base), "{key}");
+    }
+    let more = granted("connections = 9\n");
+    assert!(more.covers(&base) && !base.covers(&more));
+    assert_eq!(more.http.unwrap().limits.connections, 9);
 }
 
 fn full() -> Grant {
@@ -680,7 +713,10 @@ prop_compose! {
                     ..ProcessPolicy::default()
                 }
             }),
-            http: http.map(|hosts| HttpPolicy { hosts }),
+            http: http.map(|hosts| HttpPolicy {
+                hosts,
+                ..HttpPolicy::default()
+            }),
             limits: LimitsPolicy {
                 handles: limits.0,
                 disk_bytes: limits.1,
