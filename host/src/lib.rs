@@ -7,6 +7,7 @@
 pub mod config;
 pub mod error;
 pub mod plugin;
+pub mod review;
 mod seal;
 pub mod service;
 pub mod store;

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "a table is what a bench is for")]
 
 mod calls;
+mod checks;
 mod create;
 mod git;
 mod python;
@@ -28,6 +29,9 @@ fn main() {
     let mut table = Table::default();
     if runs("calls") {
         runtime.block_on(calls::run(&mut table));
+    }
+    if runs("checks") {
+        checks::run(&mut table);
     }
     if runs("create") {
         runtime.block_on(create::run(&mut table));

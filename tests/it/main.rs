@@ -1,5 +1,6 @@
 //! Behaviour through the public face: the program `warren`, real git, real Python.
 
+mod audit;
 mod crash;
 mod git_faults;
 mod git_round_trip;

@@ -23,7 +23,7 @@ pub fn redact(text: &str) -> Cow<'_, str> {
         out.push_str(head);
         let end = tail.find(ends_url).unwrap_or(tail.len());
         let (url, after) = tail.split_at(end);
-        push_redacted(&mut out, url);
+        push_redacted(&mut out, url, head.ends_with("ssh://"));
         rest = after;
     }
     out.push_str(rest);
@@ -34,10 +34,12 @@ fn ends_url(c: char) -> bool {
     c.is_whitespace() || c.is_control() || matches!(c, '`' | '"' | '\'' | '<' | '>')
 }
 
-fn push_redacted(out: &mut String, url: &str) {
+fn push_redacted(out: &mut String, url: &str, is_ssh: bool) {
     let authority_end = url.find(['/', '?', '#']).unwrap_or(url.len());
     let (authority, rest) = url.split_at(authority_end);
     match authority.rfind('@') {
+        // There a name alone is nothing secret, and says which server is meant.
+        Some(at) if is_ssh && !authority[..at].contains([':', '@']) => out.push_str(authority),
         Some(at) => {
             out.push_str(MARK);
             out.push_str(&authority[at..]);
@@ -75,7 +77,9 @@ mod tests {
         for (text, want) in [
             ("plain", "plain"),
             ("https://git.example/a/b.git", "https://git.example/a/b.git"),
-            ("ssh://git@git.example/a", "ssh://***@git.example/a"),
+            ("ssh://git@git.example/a", "ssh://git@git.example/a"),
+            ("ssh://git:p@git.example/a", "ssh://***@git.example/a"),
+            ("https://token@git.example/a", "https://***@git.example/a"),
             ("https://u:p@h/r", "https://***@h/r"),
             ("https://u:p/w@h/r", "https://***"),
             ("https://u:p?x@h/r", "https://***"),
