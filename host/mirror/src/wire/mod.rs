@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use git2::cert::Cert;
 use git2::{CertificateCheckStatus, CredentialType, RemoteCallbacks};
-use warren_disk::budget::Reserve;
+use warren_disk::budget::{Reserve, Short};
 use warren_repo::Bounds;
 
 use crate::MirrorError;
@@ -238,7 +238,10 @@ impl Wire {
             }
         });
         if let Err(short) = taken {
-            self.fail(MirrorError::io("find room for what comes in", short.into()));
+            self.fail(match short {
+                Short::Quota { .. } | Short::Disk { .. } => MirrorError::NoSpace(short.to_string()),
+                short => MirrorError::io("find room for what comes in", short.into()),
+            });
             return false;
         }
         true

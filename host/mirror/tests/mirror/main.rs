@@ -2,6 +2,7 @@
 
 mod clone;
 mod hostile;
+mod limits;
 mod network;
 mod push;
 mod restore;
