@@ -1,34 +1,33 @@
 //! The verbs of the `git` capability for one operation on one RootDir.
 
+mod admit;
 mod fill;
 mod local;
 mod publish;
+mod reach;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use git2::Oid;
-use warren_confine::Access;
 use warren_disk::Dir;
 use warren_disk::budget::Budget;
 use warren_model::{Loss, Receipt};
 use warren_repo::{Bounds, Head};
 
-use crate::confine::{self, Reach, Resolver};
-use crate::credentials::Login;
-use crate::mirror::{self, Held, Mirror, Wait};
+use crate::confine::{self, Resolver};
+use crate::mirror::{Held, Mirror, Wait};
 use crate::mirrors::Shared;
-use crate::policy::Permit;
 use crate::progress::ProgressSink;
-use crate::remote_url::Scheme;
 use crate::scratch::{Folder, Scratch};
 use crate::wire::{Judge, Limits, Wire, WireSpec};
-use crate::{MirrorError, RefPatterns, UrlPolicy, known_hosts};
+use crate::{MirrorError, RefPatterns, UrlPolicy};
+use admit::Admitted;
 
 /// What a session may do, and for whom.
 pub struct SessionSpec {
@@ -121,15 +120,6 @@ pub struct Session {
     receipts: Vec<Receipt>,
 }
 
-/// A remote that the policy granted, with all that is read before work is confined.
-struct Admitted {
-    permit: Permit,
-    login: Option<Login>,
-    known_hosts: String,
-    key: String,
-    mirror: Mirror,
-}
-
 /// A remote that work may go on with.
 struct Granted {
     key: String,
@@ -170,96 +160,6 @@ impl Session {
     /// that the remote had already.
     pub fn receipts(&self) -> &[Receipt] {
         &self.receipts
-    }
-
-    /// Holds a remote against the policy; nothing is asked of anybody.
-    fn permit(&self, origin: &Origin) -> Result<Permit, MirrorError> {
-        let permit = self.judge(&origin.url)?;
-        if let Some(alias) = &origin.credential_alias {
-            let granted = self
-                .spec
-                .aliases
-                .as_ref()
-                .is_none_or(|aliases| aliases.contains(alias));
-            if !granted {
-                let shown = warren_disk::text::excerpt(alias.as_bytes(), 100);
-                return Err(MirrorError::Denied(format!("credential `{shown}`")));
-            }
-            self.shared.credentials.check(alias, &permit.url)?;
-        }
-        if permit.url.scheme == Scheme::File {
-            self.check_file(&permit)?;
-        }
-        Ok(permit)
-    }
-
-    /// Judges where a server sends us as if a caller had asked for it.
-    fn judge_hops(&self, origin: &Origin) -> Judge {
-        let (shared, layers) = (Arc::clone(&self.shared), self.spec.remotes.clone());
-        let alias = origin.credential_alias.clone();
-        Box::new(move |url| {
-            shared.policy.permit(&url.to_string()).is_ok()
-                && layers.iter().all(|layer| layer.lets_through(url))
-                && alias
-                    .as_ref()
-                    .is_none_or(|alias| shared.credentials.check(alias, url).is_ok())
-        })
-    }
-
-    /// The host's policy and every layer on top.
-    fn judge(&self, url: &str) -> Result<Permit, MirrorError> {
-        let permit = self.shared.policy.permit(url)?;
-        if self
-            .spec
-            .remotes
-            .iter()
-            .all(|layer| layer.lets_through(&permit.url))
-        {
-            return Ok(permit);
-        }
-        let shown = permit.url.to_string();
-        Err(MirrorError::Denied(format!(
-            "`{shown}` is not granted to this plugin"
-        )))
-    }
-
-    /// A listed path must not lead elsewhere by a link.
-    fn check_file(&self, permit: &Permit) -> Result<(), MirrorError> {
-        let path = &permit.url.path;
-        let real = std::fs::canonicalize(path)
-            .map_err(|_| MirrorError::Unreachable(format!("there is nothing at `{path}`")))?;
-        let listed = real
-            .to_str()
-            .is_some_and(|real| self.judge(&format!("file://{real}")).is_ok());
-        if listed {
-            Ok(())
-        } else {
-            Err(MirrorError::Denied(format!("`{path}` leads elsewhere")))
-        }
-    }
-
-    /// Grants a remote and reads what only an unconfined thread can.
-    fn admit(&self, origin: &Origin) -> Result<Admitted, MirrorError> {
-        let permit = self.permit(origin)?;
-        self.check_time()?;
-        let url = permit.url.to_string();
-        let alias = origin.credential_alias.as_deref();
-        let login = alias
-            .map(|alias| self.shared.credentials.login(alias, &permit.url))
-            .transpose()?;
-        let known_hosts = match permit.url.scheme {
-            Scheme::Ssh => known_hosts::read(&self.shared.known_hosts)?,
-            _ => String::new(),
-        };
-        let key = mirror::key(&self.spec.tenant, &url, alias);
-        let mirror = Mirror::open(&self.shared.mirrors, &self.shared.mirrors_path, &key)?;
-        Ok(Admitted {
-            permit,
-            login,
-            known_hosts,
-            key,
-            mirror,
-        })
     }
 
     /// Does a verb's work with a remote on a thread of its own, which reaches the RootDir, the
@@ -332,43 +232,6 @@ impl Session {
                 Aim::Look | Aim::Publish => Budget::unlimited(),
             },
         }
-    }
-
-    /// What the thread of a verb with a remote may reach.
-    fn reach(&self, admitted: &Admitted, aim: Aim) -> Result<Reach, MirrorError> {
-        let mut reach = self.reach_root(aim)?;
-        reach.open(admitted.mirror.dir(), Access::Write)?;
-        reach.open(self.folder()?.dir(), Access::Write)?;
-        let url = &admitted.permit.url;
-        match url.scheme {
-            Scheme::File => {
-                let access = match aim {
-                    Aim::Publish if !self.spec.dry_run => Access::Write,
-                    _ => Access::Read,
-                };
-                reach.path(Path::new(&url.path), access)?;
-            }
-            Scheme::Https => {
-                reach.certificates()?;
-                if let Some(file) = &self.shared.ca_file {
-                    reach.path(file, Access::Read)?;
-                }
-                reach.port(url.port);
-            }
-            Scheme::Http | Scheme::Ssh => reach.port(url.port),
-        }
-        Ok(reach)
-    }
-
-    /// What the thread of a verb without a remote may reach.
-    fn reach_root(&self, aim: Aim) -> Result<Reach, MirrorError> {
-        let mut reach = Reach::new(self.spec.unconfined);
-        let access = match aim {
-            Aim::Fill => Access::Write,
-            Aim::Look | Aim::Publish => Access::Read,
-        };
-        reach.open(&self.spec.root, access)?;
-        Ok(reach)
     }
 
     /// The folder of this session's boxes.
