@@ -5,6 +5,7 @@
 //! of its own accord: `config` does that when asked.
 
 pub mod config;
+pub mod doctor;
 pub mod error;
 pub mod plugin;
 pub mod review;

@@ -37,6 +37,11 @@ impl Launcher {
         })
     }
 
+    /// The program itself, without links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether children get namespaces of their own where the kernel allows it; they do by default.
     /// Without, their descendants are found through `/proc`.
     #[must_use]

@@ -91,6 +91,12 @@ pub(crate) enum Command {
     /// How full the workspace disk is
     #[command(after_help = "Example:\n  warren quota --output json")]
     Quota,
+    /// What this machine can enforce of the policy, found out by doing it
+    #[command(
+        after_help = "Example:\n  warren doctor\n  warren doctor --output json\n\n\
+        Exits with 9 when something that the policy needs is missing."
+    )]
+    Doctor,
     /// The settings
     #[command(subcommand)]
     Config(Config),

@@ -199,7 +199,7 @@ impl Config {
     }
 
     /// None: there is no launcher, and nobody named one. Then no plugin runs a program.
-    fn launcher(&self) -> Result<Option<Launcher>, ConfigError> {
+    pub(crate) fn launcher(&self) -> Result<Option<Launcher>, ConfigError> {
         let Setting { value, origin } = &self.launcher_path;
         match (Launcher::locate(value.as_deref()), value) {
             (Ok(launcher), _) => Ok(Some(launcher)),

@@ -14,7 +14,7 @@ use warren::config::Opened;
 use super::args::{Cli, Command, Project, Python};
 use super::console::{Console, Reply, safe};
 use super::error::CliError;
-use super::{demo, load_config, progress, text};
+use super::{demo, exit, load_config, progress, text};
 
 /// Runs the command that was asked for.
 pub(super) async fn run(cli: &Cli, console: &Console) -> Result<Reply, CliError> {
@@ -42,6 +42,14 @@ pub(super) async fn run(cli: &Cli, console: &Console) -> Result<Reply, CliError>
         Command::Quota => {
             let report = open().await?.service.quota()?;
             Reply::new(&report, text::quota(&report))
+        }
+        Command::Doctor => {
+            let report = warren::doctor::examine(&load_config(&cli.global)?).await;
+            let reply = Reply::new(&report, text::doctor(&report))?;
+            Ok(match report.fit {
+                true => reply,
+                false => reply.with_exit(exit::HANDLER),
+            })
         }
         Command::Config(command) => config::run(&load_config(&cli.global)?, command),
         Command::Demo(command) => demo::run(&cli.global, command, console).await,

@@ -1,11 +1,13 @@
 //! Reports as text for people. Everything from outside is escaped.
 
 mod audit;
+mod doctor;
 mod plugins;
 mod reports;
 mod roots;
 
 pub(crate) use audit::{record, records, verified};
+pub(crate) use doctor::doctor;
 pub(crate) use plugins::{inspection, plugins};
 pub(crate) use reports::{brought_up, disposed, quota, resealed, suspended, workspace, workspaces};
 pub(crate) use roots::{metadata, root_dir, root_dirs};
