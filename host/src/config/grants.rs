@@ -11,7 +11,7 @@ use warren_process::{ChildLimits, Programs};
 
 use super::build::OpenError;
 use super::{Config, ConfigError, Installer, PluginGrants, Setting};
-use crate::plugin::{GitGrant, GrantTable, Grants, ProcessGrant};
+use crate::plugin::{GitGrant, GrantTable, Grants, ProcessGrant, UidRange};
 
 /// Refs that `git` and `python` may push: `commitOnClose` goes to the branch itself. Nothing is
 /// ever forced.
@@ -19,6 +19,12 @@ const PUSH_REFS: [&str; 1] = ["refs/heads/**"];
 
 /// Longest run of a child.
 const CHILD_WALL_MAX: Duration = Duration::from_secs(600);
+
+/// Users of Projects' children, when the host is root.
+const UIDS: UidRange = UidRange {
+    first: 200_000,
+    count: 65_536,
+};
 
 /// The grants by plugin.
 pub(super) fn table(config: &Config) -> Result<GrantTable, OpenError> {
@@ -166,8 +172,8 @@ fn process(programs: Programs) -> ProcessGrant {
         variables: Vec::new(),
         network: Endpoints::default(),
         network_limits: warren_egress::proxy::Limits::default(),
-        uids: None,
-        unconfined: true,
+        uids: Some(UIDS),
+        unconfined: false,
         wall_max: CHILD_WALL_MAX,
         limits: ChildLimits::default(),
     }
