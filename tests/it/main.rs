@@ -1,6 +1,7 @@
 //! Behaviour through the public face: the program `warren`, real git, real Python.
 
 mod audit;
+mod confined;
 mod crash;
 mod git_faults;
 mod git_round_trip;

@@ -17,6 +17,14 @@ use crate::plugin::{GitGrant, GrantTable, Grants, ProcessGrant, UidRange};
 /// ever forced.
 const PUSH_REFS: [&str; 1] = ["refs/heads/**"];
 
+/// What a build of packages needs, and no more.
+const CHILD_LIMITS: ChildLimits = ChildLimits {
+    open_files: Some(4096),
+    file_bytes: Some(8 << 30),
+    processes: Some(512),
+    memory_bytes: Some(4 << 30),
+};
+
 /// Longest run of a child.
 const CHILD_WALL_MAX: Duration = Duration::from_secs(600);
 
@@ -175,7 +183,7 @@ fn process(programs: Programs) -> ProcessGrant {
         uids: Some(UIDS),
         unconfined: false,
         wall_max: CHILD_WALL_MAX,
-        limits: ChildLimits::default(),
+        limits: CHILD_LIMITS,
     }
 }
 

@@ -26,6 +26,9 @@ const PYTHON: &str = ".venv/bin/python";
 
 const REQUIREMENTS: &str = "requirements.txt";
 
+/// Longest one, in bytes: pip reads it whole and repeats what it does not understand.
+const REQUIREMENTS_BYTES_MAX: u64 = 1024 * 1024;
+
 /// Makes the environment and installs the requirements, in place of whatever is there. On failure
 /// there is none.
 pub(crate) fn make(python: &Interpreter, root: &Path) -> Result<(), Error> {
@@ -91,6 +94,7 @@ fn fill(python: &Interpreter, root: &Path) -> Result<(), Error> {
     check_ready(python.installer)?;
     progress::report("install", 1, steps);
     if tree::kind(&root.join(REQUIREMENTS))? == Kind::Other {
+        check_length(&root.join(REQUIREMENTS))?;
         let (what, command) = match python.installer {
             Installer::Uv => ("uv pip install", uv_install()),
             Installer::Pip => ("pip install", pip_install()),
@@ -99,6 +103,17 @@ fn fill(python: &Interpreter, root: &Path) -> Result<(), Error> {
     }
     progress::report("install", 2, steps);
     Ok(())
+}
+
+fn check_length(requirements: &Path) -> Result<(), Error> {
+    let found = std::fs::symlink_metadata(requirements);
+    let bytes = found.map_err(|error| Error::Io(error.to_string()))?.len();
+    match bytes > REQUIREMENTS_BYTES_MAX {
+        true => Err(Error::ProgramFailed(format!(
+            "`{REQUIREMENTS}` has {bytes} bytes; {REQUIREMENTS_BYTES_MAX} are read at most"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// `uv` reads neither its configuration nor the checkout's, and downloads no interpreter. There is

@@ -30,6 +30,10 @@ pub(crate) fn clean(command: &mut Command) -> &mut Command {
         .env("LC_ALL", "C")
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        // The files of a Project that ran a program belong to its user.
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "safe.directory")
+        .env("GIT_CONFIG_VALUE_0", "*")
         .env("GIT_TERMINAL_PROMPT", "0")
 }
 
