@@ -286,7 +286,7 @@ fn disk(service: &Service) -> Finding {
     match service.quota() {
         Ok(report) => {
             let what = format!(
-                "{} % of bytes and {} % of inodes in use; creates are refused from {} %",
+                "bytes at {} percent, inodes at {} percent; creates are refused from {} percent",
                 report.bytes_used_percent, report.inodes_used_percent, report.hard_limit_percent
             );
             let state = match report.verdict {

@@ -91,7 +91,15 @@ fn another_index_of_the_requirements_is_not_reached() {
         world.ok(&["workspace", "init", "p"]);
         // uv takes the refusal for an error, pip for an index that has nothing.
         let made = world.output(&[
-            "rootdir", "create", "p", "--creator", "c", "--type", "python", "--repo", &url,
+            "rootdir",
+            "create",
+            "p",
+            "--creator",
+            "c",
+            "--type",
+            "python",
+            "--repo",
+            &url,
         ]);
         if made.status.success() {
             let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
@@ -115,7 +123,15 @@ fn variables_of_the_host_do_not_get_into_requirements() {
     let url = remote(&world, &requirements, |_| {});
     world.ok(&["workspace", "init", "p"]);
     let args = [
-        "rootdir", "create", "p", "--creator", "c", "--type", "python", "--repo", &url,
+        "rootdir",
+        "create",
+        "p",
+        "--creator",
+        "c",
+        "--type",
+        "python",
+        "--repo",
+        &url,
     ];
     let output = world
         .command(&args)
@@ -133,6 +149,7 @@ fn variables_of_the_host_do_not_get_into_requirements() {
 fn tries(world: &World, index: &Index, other: &GitHttp) -> String {
     let work = world.work.path().display();
     let state = world.work.join("state");
+    let state = state.display();
     let (index, other) = (index.port(), other.port());
     format!(
         r#"
@@ -236,13 +253,13 @@ fn a_build_that_stays_or_multiplies_ends_with_the_call() {
     let daemon = format!(
         "import subprocess\n\
          subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(3600)', {word:?}], \
-         start_new_session=True)\n"
+         start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
     );
     sdist(packages.path(), "daemon", &daemon);
     let bomb = "import time\n\
         try:\n    \
             while True:\n        \
-                if os.fork() == 0: time.sleep(60); os._exit(0)\n\
+                if os.fork() == 0: os.closerange(0, 64); time.sleep(600); os._exit(0)\n\
         except OSError as e:\n    \
             VALUE = type(e).__name__\n";
     sdist(packages.path(), "bomb", bomb);

@@ -107,7 +107,9 @@ fn fill(python: &Interpreter, root: &Path) -> Result<(), Error> {
 
 fn check_length(requirements: &Path) -> Result<(), Error> {
     let found = std::fs::symlink_metadata(requirements);
-    let bytes = found.map_err(|error| Error::Io(error.to_string()))?.len();
+    let bytes = found
+        .map_err(|error| warren_sdk::io(requirements, error))?
+        .len();
     match bytes > REQUIREMENTS_BYTES_MAX {
         true => Err(Error::ProgramFailed(format!(
             "`{REQUIREMENTS}` has {bytes} bytes; {REQUIREMENTS_BYTES_MAX} are read at most"

@@ -27,7 +27,7 @@ impl Index {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (seen, stopped) = (Arc::default(), Arc::default());
-        let index = Self {
+        let mut index = Self {
             address,
             seen: Arc::clone(&seen),
             stopped: Arc::clone(&stopped),
@@ -43,10 +43,8 @@ impl Index {
                 drop(stream.and_then(|stream| answer(&dir, stream, &seen)));
             }
         });
-        Self {
-            accept: Some(accept),
-            ..index
-        }
+        index.accept = Some(accept);
+        index
     }
 
     /// What clients are configured with.
@@ -86,7 +84,11 @@ fn answer(dir: &Path, stream: TcpStream, seen: &Mutex<Vec<String>>) -> io::Resul
     seen.lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push(asked);
-    let parts: Vec<_> = head.path.split('/').filter(|part| !part.is_empty()).collect();
+    let parts: Vec<_> = head
+        .path
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .collect();
     let (status, kind, body) = match parts[..] {
         ["simple", project] => match page(dir, project)? {
             Some(page) => (200, "text/html", page.into_bytes()),
