@@ -407,5 +407,6 @@ fn doctor_says_what_is_enforced_and_for_whom() {
         .filter(|found| found["state"] == "missing")
         .collect();
     assert_eq!(missing.len(), 1, "{report}");
-    assert!(missing[0]["hint"].is_string(), "{report}");
+    let what = missing[0]["what"].as_str().unwrap();
+    assert!(what.contains("launcher.path"), "{report}");
 }
