@@ -36,8 +36,8 @@ pub use capabilities::http::HttpClient;
 pub use engine::{EPOCH, PoolSize};
 pub use error::{GitFailure, LimitKind, PluginError, ProcessFailure};
 pub use grants::{
-    GitGrant, GrantTable, Grants, HttpGrant, HttpLimits, Limits, ProcessGrant, RootAccess, UidRange,
-    epochs,
+    GitGrant, GrantTable, Grants, HttpGrant, HttpLimits, Limits, ProcessGrant, RootAccess,
+    UidRange, epochs,
 };
 pub(crate) use inspect::hex;
 pub use inspect::{COMPONENT_BYTES_MAX, Inspection, PACKAGE, VERSION, check_exports, inspect};

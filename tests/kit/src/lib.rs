@@ -22,6 +22,5 @@ pub use repo::{GitRepo, git_command};
 pub use sshd::{Sshd, SshdError};
 pub use tls::Tls;
 pub use web::{Asked, WebServer};
-pub use wheel::wheel;
 pub use wheel::{sdist, wheel, wheel_of};
 pub use work::Work;
