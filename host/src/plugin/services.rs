@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use warren_audit::AuditLog;
 use warren_disk::budget::{Budget, Quota};
@@ -13,12 +14,11 @@ use warren_process::{Identities, Launcher, ProcessError};
 
 use super::call::{CallContext, StopOnDrop};
 use super::capabilities::git::GitCall;
-use super::capabilities::http::{HttpClient, Session};
+use super::capabilities::http::{Denials, HttpClient, Session};
 use super::capabilities::process::{ProcessCall, ProcessSpec, ProjectUser};
 use super::error::PluginError;
 use super::registry::Plugin;
 use super::runtime::is_dry;
-use super::state::CallState;
 
 /// What a host puts behind the capabilities. A capability without its service answers `denied`.
 #[derive(Debug, Clone, Default)]
@@ -135,7 +135,8 @@ impl Services {
         plugin: &Plugin,
         cx: &CallContext,
         deadline: Instant,
-        state: &CallState,
+        denials: &Arc<Denials>,
+        jobs: mpsc::Sender<()>,
     ) -> Option<Session> {
         let (Some(client), Some(grant)) = (&self.http, &plugin.grants.http) else {
             return None;
@@ -143,13 +144,12 @@ impl Services {
         if is_dry(cx) {
             return None;
         }
-        let (label, jobs) = (state.label.clone(), state.jobs.clone());
         Some(Session::new(
             client.clone(),
             self.connector.clone(),
             grant.clone(),
             deadline,
-            label,
+            Arc::clone(denials),
             jobs,
         ))
     }

@@ -1,6 +1,7 @@
 //! What a call starts with, and what is said when it is over.
 
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -10,7 +11,7 @@ use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder};
 use super::audit::Trail;
 use super::bindings::warren::handler::types as wit;
 use super::call::{CallContext, StopOnDrop};
-use super::capabilities::http::HttpCall;
+use super::capabilities::http::{Denials, HttpCall};
 use super::capabilities::log::LogCall;
 use super::capabilities::progress::ProgressCall;
 use super::error::PluginError;
@@ -60,7 +61,10 @@ pub(crate) fn state(
     state.progress = ProgressCall::new(Some(cx.progress.clone()));
     state.git = services.git_call(plugin, cx, deadline, stop, &budget)?;
     state.process = services.process_call(plugin, cx, deadline, &budget)?;
-    state.http = HttpCall::new(services.http_session(plugin, cx, deadline, &state));
+    let denials = Arc::new(Denials::new(state.trail.clone(), state.label.clone()));
+    let jobs = state.jobs.clone();
+    let session = services.http_session(plugin, cx, deadline, &denials, jobs);
+    state.http = HttpCall::new(session, denials);
     Ok(state)
 }
 
@@ -98,7 +102,7 @@ fn new_state(
         files: FileCall::none(jobs.clone()),
         git: None,
         process: None,
-        http: HttpCall::new(None),
+        http: HttpCall::none(),
         jobs,
         trail: None,
     }

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::net::TcpListener;
 
+use warren_audit::{AuditLog, Filter, Outcome, Settings, read};
 use warren_egress::Connector;
 use warren_model::Endpoints;
 use warren_testkit::{Asked, Tls, WebServer};
@@ -485,12 +486,11 @@ async fn requests_are_limited_in_bytes_number_and_connections() {
     assert_eq!(said[5], error("HttpRequestDenied"));
     let spec = json!({ "at-once": true, "requests": vec![get(&server, "/"); 3] });
     let said = world.play_in(world.cx(), spec).await.unwrap();
+    // All three start together: which one finds no place is open.
     let said = said["answers"].as_array().unwrap();
-    assert!(
-        said[..2].iter().all(|said| said["bytes"] == 100_000),
-        "{said:?}"
-    );
-    assert_eq!(said[2], error("ConnectionLimitReached"));
+    let served = said.iter().filter(|said| said["bytes"] == 100_000).count();
+    assert_eq!(served, 2, "{said:?}");
+    assert!(said.contains(&error("ConnectionLimitReached")), "{said:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -609,4 +609,63 @@ async fn what_is_kept_and_never_sent_is_small() {
         matches!(&ended, PluginError::Trap { message, .. } if message.contains("total size")),
         "{ended:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_request_and_every_refusal_is_in_the_audit_log() {
+    let server = hello();
+    let state = scratch();
+    let open = || Dir::open_ambient_dir(state.path(), ambient_authority()).unwrap();
+    let mut services = services();
+    services.audit = Some(AuditLog::open(&open(), Settings::default()).unwrap());
+    let world = world_of(services, &[&only(&server)], HttpLimits::default()).await;
+    let mut secret = get(&server, "/path?token=s3cret");
+    secret["headers"] = json!([["authorization", "Bearer s3cret"]]);
+    let mut post = get(&server, "/");
+    post["method"] = json!("POST");
+    let denied = json!({ "scheme": "http", "authority": "other.example", "path": "/s3cret" });
+    let user = json!({ "scheme": "http", "authority": "me:s3cret@other.example", "path": "/" });
+    ask(&world, &[secret, post, denied, user]).await;
+    let page = read(&open(), &Filter::default(), 0, 1000).unwrap();
+    let said: Vec<_> = page
+        .records
+        .iter()
+        .filter(|record| record.capability == "http")
+        .map(|record| {
+            let target = record.target.clone().unwrap();
+            (record.outcome, record.code.clone(), target)
+        })
+        .collect();
+    let granted = only(&server);
+    let code = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        said,
+        [
+            (Outcome::Started, None, granted.clone()),
+            (Outcome::Ok, None, granted.clone()),
+            (Outcome::Started, None, granted.clone()),
+            (Outcome::Ok, None, granted),
+            (
+                Outcome::Denied,
+                code("HttpRequestDenied"),
+                "http://other.example".to_owned()
+            ),
+            (
+                Outcome::Denied,
+                code("HttpRequestUriInvalid"),
+                "http://***@other.example".to_owned()
+            ),
+        ]
+    );
+    let ended = page
+        .records
+        .iter()
+        .find(|record| (record.capability.as_str(), record.outcome) == ("http", Outcome::Ok));
+    let counts = &ended.unwrap().counts;
+    assert_eq!(counts["status"], 200);
+    assert!(counts["sentBytes"] > 0 && counts["receivedBytes"] > 5);
+    assert!(ended.unwrap().duration_us.is_some());
+    let file = state.path().join("audit/audit-000001.jsonl");
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(!text.contains("s3cret"), "{text}");
 }

@@ -17,7 +17,7 @@ use warren_model::{EndpointPermit, Target, WebScheme};
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-use super::running::{Running, report_denied};
+use super::running::Running;
 use super::wire::{Stream, Wire};
 use super::{Answered, Session, fault, judge};
 
@@ -34,7 +34,9 @@ pub(super) async fn send(
 ) -> Result<Answered, Error> {
     let (target, permit) = judge(&session, &request)?;
     prepare(&mut request, &target)?;
-    let running = Running::start(session, request.method().clone(), target.clone())?;
+    let denials = Arc::clone(&session.denials);
+    let running = Running::start(session, request.method(), &target).await;
+    let running = running.inspect_err(|error| denials.report(&request, Some(&target), error))?;
     exchange(&running, request, &target, permit, options)
         .await
         .map_err(|error| running.failed(error))
@@ -46,7 +48,7 @@ fn judge(
     request: &Request<WasiBody>,
 ) -> Result<(Target, EndpointPermit), Error> {
     let refused = |target: Option<&Target>, error: Error| {
-        report_denied(session, target, &error);
+        session.denials.report(request, target, &error);
         error
     };
     let target = judge::target(request).map_err(|error| refused(None, error))?;

@@ -84,6 +84,18 @@ pub(super) fn of_hyper(error: &hyper::Error) -> Error {
     }
 }
 
+/// Stable name of a code, for the audit log.
+pub(super) fn name(code: &ErrorCode) -> String {
+    let text = format!("{code:?}");
+    let text = text.strip_prefix("ErrorCode::").unwrap_or(&text);
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric());
+    let name = &text[..end.unwrap_or(text.len())];
+    match name.starts_with("Http") {
+        true => name.to_owned(),
+        false => format!("Http{name}"),
+    }
+}
+
 /// The code that a guest gets; all that this module makes have one.
 pub(super) fn code(error: &Error) -> ErrorCode {
     match error {
@@ -115,5 +127,28 @@ pub(super) fn code(error: &Error) -> ErrorCode {
         Error::TlsProtocolError => ErrorCode::TlsProtocolError,
         Error::ConfigurationError => ErrorCode::ConfigurationError,
         other => ErrorCode::InternalError(Some(other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_stable_names() {
+        for (error, expected) in [
+            (Error::HttpRequestDenied, "HttpRequestDenied"),
+            (Error::ConnectionRefused, "HttpConnectionRefused"),
+            (Error::HttpResponseBodySize(Some(1)), "HttpResponseBodySize"),
+            (
+                Error::DnsError {
+                    rcode: Some("x".to_owned()),
+                    info_code: None,
+                },
+                "HttpDnsError",
+            ),
+        ] {
+            assert_eq!(name(&code(&error)), expected);
+        }
     }
 }

@@ -26,9 +26,11 @@ use wasmtime_wasi_http::{
     WasiHttpView,
 };
 
+pub(crate) use running::Denials;
+
 use crate::plugin::grants::{Grants, HttpGrant};
 use crate::plugin::inspect::Interface;
-use crate::plugin::state::{CallState, Label};
+use crate::plugin::state::CallState;
 
 /// Package of the interfaces.
 pub(crate) const PACKAGE: &str = "wasi:http";
@@ -91,14 +93,13 @@ pub(crate) struct Session {
     connector: Connector,
     grant: HttpGrant,
     deadline: Instant,
-    label: Label,
+    denials: Arc<Denials>,
     /// Held so that the call waits for its requests.
     _jobs: mpsc::Sender<()>,
     connections: Arc<Semaphore>,
     requests_left: AtomicU32,
     sent_left: AtomicU64,
     received_left: AtomicU64,
-    denied: AtomicU32,
 }
 
 impl Session {
@@ -107,7 +108,7 @@ impl Session {
         connector: Connector,
         grant: HttpGrant,
         deadline: Instant,
-        label: Label,
+        denials: Arc<Denials>,
         jobs: mpsc::Sender<()>,
     ) -> Self {
         let limits = &grant.limits;
@@ -116,12 +117,11 @@ impl Session {
             requests_left: AtomicU32::new(limits.requests),
             sent_left: AtomicU64::new(limits.sent_bytes),
             received_left: AtomicU64::new(limits.received_bytes),
-            denied: AtomicU32::new(0),
             client,
             connector,
             grant,
             deadline,
-            label,
+            denials,
             _jobs: jobs,
         }
     }
@@ -155,11 +155,23 @@ pub(crate) struct HttpCall {
 /// What the crate asks us; without a session every request is denied.
 struct Hooks {
     session: Option<Arc<Session>>,
+    denials: Option<Arc<Denials>>,
 }
 
 impl HttpCall {
-    /// None: a call that may send nothing, as `describe` and dry runs.
-    pub(crate) fn new(session: Option<Session>) -> Self {
+    /// Of a call that may send nothing, and has no record: `describe`.
+    pub(crate) fn none() -> Self {
+        Self {
+            ctx: WasiHttpCtx::new(),
+            hooks: Hooks {
+                session: None,
+                denials: None,
+            },
+        }
+    }
+
+    /// Without a session the call may send nothing.
+    pub(crate) fn new(session: Option<Session>, denials: Arc<Denials>) -> Self {
         let mut ctx = WasiHttpCtx::new();
         if let Some(session) = &session {
             ctx.set_field_size_limit(session.grant.limits.header_bytes);
@@ -168,6 +180,7 @@ impl HttpCall {
             ctx,
             hooks: Hooks {
                 session: session.map(Arc::new),
+                denials: Some(denials),
             },
         }
     }
@@ -201,7 +214,12 @@ impl WasiHttpHooks for Hooks {
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Result<Answered, Error>> + Send> {
         let Some(session) = self.session.clone() else {
-            return Box::new(std::future::ready(Err(Error::HttpRequestDenied)));
+            let denied = Error::HttpRequestDenied;
+            if let Some(denials) = &self.denials {
+                let target = judge::target(&request).ok();
+                denials.report(&request, target.as_ref(), &denied);
+            }
+            return Box::new(std::future::ready(Err(denied)));
         };
         Box::new(exchange::send(
             session,

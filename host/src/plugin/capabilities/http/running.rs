@@ -1,26 +1,33 @@
 //! One request from its start to its end, however that comes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use http::Method;
+use http::{Method, Request};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Instant;
 use warren_model::Target;
 use wasmtime_wasi_http::Error;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
 
 use super::{Session, fault};
+use crate::plugin::audit::{self, End, Open, Start, Trail, Unrecorded, Use};
+use crate::plugin::state::Label;
 
-/// A request under way: its place among the connections, and what is said of it at its end. Held by
-/// the connection and by the body of the answer.
+/// Name of the capability in the audit log.
+const HTTP: &str = "http";
+
+const REQUEST: &str = "request";
+
+/// Refusals of one call of which each has a record; of more, one once a while has.
+const DENIALS_RECORDED: u32 = 1000;
+
+/// A request under way: its place among the connections, and its record. Held by the connection and
+/// by the body of the answer.
 pub(super) struct Running {
     pub(super) session: Arc<Session>,
     _place: OwnedSemaphorePermit,
-    method: Method,
-    target: Target,
-    started: Instant,
+    record: Option<Open>,
     sent: AtomicU64,
     received: AtomicU64,
     /// 0: there was no answer.
@@ -29,21 +36,23 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Takes a place among the call's connections.
-    pub(super) fn start(
+    /// Takes a place among the call's connections, and records that the request is sent.
+    pub(super) async fn start(
         session: Arc<Session>,
-        method: Method,
-        target: Target,
+        method: &Method,
+        target: &Target,
     ) -> Result<Arc<Self>, Error> {
         let place = Arc::clone(&session.connections)
             .try_acquire_owned()
             .map_err(|_| Error::ConnectionLimitReached)?;
+        let record = match session.denials.trail.clone() {
+            Some(trail) => Some(begin(trail, method, target).await?),
+            None => None,
+        };
         Ok(Arc::new(Self {
             session,
             _place: place,
-            method,
-            target,
-            started: Instant::now(),
+            record,
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
             status: AtomicU16::new(0),
@@ -51,7 +60,7 @@ impl Running {
         }))
     }
 
-    /// Counts bytes that are about to be sent; false: the call has sent its share.
+    /// Counts bytes that were sent; false: the call has sent its share.
     pub(super) fn count_sent(&self, bytes: usize) -> bool {
         self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
         Session::take(&self.session.sent_left, bytes as u64)
@@ -77,43 +86,99 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let label = &self.session.label;
-        let failure = self
-            .failure
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        tracing::debug!(
-            plugin = &*label.plugin,
-            handler = label.handler(),
-            project = label.project(),
-            dir_name = label.dir_name(),
-            method = %self.method,
-            target = %self.target,
-            status = self.status.get_mut(),
-            sent = self.sent.get_mut(),
-            received = self.received.get_mut(),
-            duration_ms = self.started.elapsed().as_millis(),
-            failure = failure.as_ref().map(tracing::field::debug),
-            "a request of a handler ended"
-        );
+        let Some(record) = self.record.take() else {
+            return;
+        };
+        let failure = self.failure.get_mut();
+        let failure = failure.unwrap_or_else(PoisonError::into_inner).take();
+        let status = *self.status.get_mut();
+        let code = failure.as_ref().map(fault::name);
+        let end = match (&failure, &code) {
+            (Some(failure), Some(code)) => {
+                End::failed(code, matches!(failure, ErrorCode::DestinationIpProhibited))
+            }
+            // Nobody waited for an answer: the record says so by itself.
+            _ if status == 0 => return,
+            _ => End::OK,
+        };
+        let counts = [
+            ("status", u64::from(status)),
+            ("sentBytes", *self.sent.get_mut()),
+            ("receivedBytes", *self.received.get_mut()),
+        ];
+        // The trail keeps the error, and fails the call.
+        let _ = record.end(end, &counts);
     }
 }
 
-/// Logs a request that was not sent; a guest that tries many is told about once a while.
-pub(super) fn report_denied(session: &Session, target: Option<&Target>, error: &Error) {
-    let times = session.denied.fetch_add(1, Ordering::Relaxed) + 1;
-    if !times.is_power_of_two() {
-        return;
+async fn begin(trail: Trail, method: &Method, target: &Target) -> Result<Open, Error> {
+    let start = match method.is_safe() {
+        true => Start::Recorded,
+        false => Start::Durable,
+    };
+    let mut what = Use::new(HTTP, REQUEST, start);
+    what = what.on(audit::Target::Server(target.to_string().into()));
+    what.detail = Some(method.to_string());
+    let begun = match start {
+        // It waits for the disk.
+        Start::Durable => tokio::task::spawn_blocking(move || trail.begin(what))
+            .await
+            .map_err(|error| Error::InternalError(Some(error.to_string())))?,
+        _ => trail.begin(what),
+    };
+    begun.map_err(|Unrecorded| {
+        Error::InternalError(Some("the audit log cannot be written".to_owned()))
+    })
+}
+
+/// Says what was refused.
+pub(crate) struct Denials {
+    trail: Option<Trail>,
+    label: Label,
+    times: AtomicU32,
+}
+
+impl Denials {
+    pub(crate) fn new(trail: Option<Trail>, label: Label) -> Self {
+        Self {
+            trail,
+            label,
+            times: AtomicU32::new(0),
+        }
     }
-    let label = &session.label;
-    tracing::warn!(
-        plugin = &*label.plugin,
-        handler = label.handler(),
-        project = label.project(),
-        dir_name = label.dir_name(),
-        target = target.map(tracing::field::display),
-        %error,
-        times,
-        "a request of a handler was refused"
-    );
+
+    /// Records a request that is not sent.
+    pub(super) fn report<B>(&self, request: &Request<B>, target: Option<&Target>, error: &Error) {
+        let uri = request.uri();
+        let server = target.map_or_else(
+            || {
+                let authority = uri.authority().map_or("", |authority| authority.as_str());
+                format!("{}://{authority}", uri.scheme_str().unwrap_or_default())
+            },
+            Target::to_string,
+        );
+        let server = audit::Target::Server(server.into());
+        let times = self.times.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let once_a_while = times.is_power_of_two();
+        if let Some(trail) = &self.trail
+            && (once_a_while || times <= DENIALS_RECORDED)
+        {
+            let code = fault::name(&fault::code(error));
+            // It is refused with or without a record; without one the call fails too.
+            let _ = trail.denied(HTTP, REQUEST, server.clone(), &code);
+        }
+        if once_a_while {
+            let label = &self.label;
+            tracing::warn!(
+                plugin = &*label.plugin,
+                handler = label.handler(),
+                project = label.project(),
+                dir_name = label.dir_name(),
+                target = %server,
+                %error,
+                times,
+                "a request of a handler was refused"
+            );
+        }
+    }
 }
