@@ -101,7 +101,11 @@ fn used() -> Made {
 fn subject() -> Subject {
     let manifest = Manifest::parse(MANIFEST.as_bytes()).unwrap();
     let policy = Policy::shipped().unwrap();
-    let grant = effective(policy.plugin.get("git"), &manifest.wants, &IMPORTS);
+    let grant = effective(
+        policy.plugin.get(&"git".parse().unwrap()),
+        &manifest.wants,
+        &IMPORTS,
+    );
     Subject {
         handler: "git".into(),
         origin: "shipped `git`".into(),
@@ -179,7 +183,7 @@ fn what_is_not_approved_not_loaded_or_unconfined_is_found() {
     let policy = "version = 1\n[plugin.git.process]\nprograms = [\"@python\"]\nunconfined = true\n";
     let policy = Policy::parse(policy.as_bytes()).unwrap();
     open.grant = Some(effective(
-        policy.plugin.get("git"),
+        policy.plugin.get(&"git".parse().unwrap()),
         &manifest.wants,
         &IMPORTS,
     ));
