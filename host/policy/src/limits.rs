@@ -125,9 +125,7 @@ limits! {
 
 /// The operator's number, else the default; a number above the default only for who wants it.
 fn least(policy: Option<u64>, default: Option<u64>, wants: Option<u64>) -> Option<u64> {
-    let Some(granted) = policy.or(default) else {
-        return None;
-    };
+    let granted = policy.or(default)?;
     match default {
         None => Some(granted),
         Some(default) => Some(granted.min(default.max(wants.unwrap_or(default)))),
