@@ -1,10 +1,12 @@
 //! Why an operation failed: one variant per thing a caller can do about it.
 
+use std::sync::Arc;
+
 use warren_disk::lock::LockError;
 use warren_disk::remove::RemoveError;
 use warren_model::{DirName, HandlerType, InvalidName, MetadataError, WorkspaceStatus};
 
-use crate::plugin::PluginError;
+use crate::plugin::{LoadError, PluginError};
 use crate::store::StoreError;
 
 /// What a handler was called for.
@@ -55,6 +57,15 @@ pub enum Error {
     /// No handler claims the type.
     #[error("no handler is registered for type `{0}`")]
     UnknownHandler(HandlerType),
+    /// The plugin of the type was not loaded.
+    #[error("the plugin for type `{handler}` was not loaded")]
+    HandlerRefused {
+        /// The type.
+        handler: HandlerType,
+        /// Why.
+        #[source]
+        source: Arc<LoadError>,
+    },
     /// A handler failed.
     #[error("handler `{handler}` failed to {step} RootDir `{dir_name}`")]
     Handler {
@@ -240,6 +251,7 @@ impl Error {
             Self::InvalidMetadata(_) => "InvalidMetadata",
             Self::InvalidArgument { .. } => "InvalidArgument",
             Self::UnknownHandler(_) => "UnknownHandler",
+            Self::HandlerRefused { source, .. } => source.code(),
             Self::Handler { source, .. } | Self::Plugins(source) => source.code(),
             Self::WorkspaceNotFound(_) => "WorkspaceNotFound",
             Self::WorkspaceDisposed(_) => "WorkspaceDisposed",
@@ -265,6 +277,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Handler { source, .. } | Self::Plugins(source) => return source.hint(),
+            Self::HandlerRefused { source, .. } => return source.hint(),
             Self::Store(error) => return error.hint(),
             Self::Several { errors, .. } => return errors.first().and_then(Self::hint),
             Self::UnknownHandler(_) => "`warren plugin list` shows the types of this host",

@@ -271,6 +271,13 @@ pub struct GrantId(String);
 
 const ID_DIGITS: usize = 16;
 
+impl Default for GrantId {
+    /// Zeros: of what no policy gave.
+    fn default() -> Self {
+        Self("0".repeat(ID_DIGITS))
+    }
+}
+
 impl GrantId {
     /// The id of what the component with this digest gets.
     pub fn of(handler: &HandlerType, digest: &str, grant: &Grant) -> Self {

@@ -7,7 +7,7 @@ use warren_disk::space::Limits;
 use warren_mirror::{Exclude, MirrorError, Mirrors, MirrorsSpec, UrlPolicy};
 use warren_process::{Identities, Launcher, ProcessError};
 
-use super::{Config, ConfigError, Setting, grants, logins};
+use super::{Config, ConfigError, Setting, logins};
 use crate::error::Error;
 use crate::plugin::{
     HttpClient, LoadFailure, PluginError, PoolSize, Runtime, RuntimeConfig, Services, Sources,
@@ -84,7 +84,7 @@ impl Config {
     /// left out and reported.
     pub async fn open(&self) -> Result<Opened, OpenError> {
         let (_, state) = directories(&self.workspace_root.value, &self.state_dir.value)?;
-        let sources = self.sources()?;
+        let sources = self.sources(&state)?;
         let services = self.services(&state)?;
         let (runtime, failures) = Runtime::start(RuntimeConfig {
             state_dir: state,
@@ -113,7 +113,7 @@ impl Config {
         }
     }
 
-    fn sources(&self) -> Result<Sources, OpenError> {
+    fn sources(&self, state: &Path) -> Result<Sources, OpenError> {
         let shipped = warren_plugins::all();
         let omit = shipped
             .iter()
@@ -131,7 +131,7 @@ impl Config {
             shipped: shipped.to_vec(),
             omit,
             dir: Some(self.plugins_dir.value.clone()),
-            grants: grants::table(self)?,
+            trust: self.trust(state)?,
         })
     }
 

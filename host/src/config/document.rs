@@ -143,10 +143,6 @@ impl<'d> Section<'d> {
         })
     }
 
-    pub(super) fn flag(&self, key: &str) -> Result<Option<Setting<bool>>, ConfigError> {
-        self.read(key, "`true` or `false`", DeValue::as_bool)
-    }
-
     /// A whole number from 1 to `max`.
     pub(super) fn number<T>(&self, key: &str, max: T) -> Result<Option<Setting<T>>, ConfigError>
     where

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use warren_policy::DocumentError;
+
 use super::Origin;
 
 /// One variant per thing an operator can do about it. No text holds a secret.
@@ -63,6 +65,15 @@ pub enum ConfigError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A policy that cannot be used.
+    #[error("the policy `{}` cannot be used", path.display())]
+    Policy {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: DocumentError,
+    },
     /// A store that this version does not have.
     #[error("`store.url` ({origin}): there is no store of kind `{scheme}:`")]
     UnsupportedStore {
@@ -88,6 +99,7 @@ impl ConfigError {
             Self::UnknownKey { .. } => "ConfigUnknownKey",
             Self::WrongType { .. } => "ConfigWrongType",
             Self::Invalid { .. } => "ConfigInvalid",
+            Self::Policy { .. } => "PolicyInvalid",
             Self::UnsupportedStore { .. } => "StoreUnsupported",
             Self::HomeUnknown { .. } => "HomeUnknown",
         }
@@ -96,6 +108,9 @@ impl ConfigError {
     /// What to do next.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::UnknownKey { key, .. } if key == "plugins.grants" => Some(
+                "grants stand in a policy of their own now: `policy.toml` beside this file".to_owned(),
+            ),
             Self::UnknownKey { nearest, .. } => {
                 nearest.as_ref().map(|key| format!("did you mean `{key}`?"))
             }
@@ -104,6 +119,9 @@ impl ConfigError {
                  `{ command = [\"PROGRAM\", \"ARGUMENT\"] }`"
                     .to_owned(),
             ),
+            Self::Policy { source, .. } => source
+                .hint()
+                .or_else(|| Some("`warren policy check` tries a file; `warren policy schema` says what may stand in it".to_owned())),
             Self::UnsupportedStore { .. } => {
                 Some("use `embedded:`; other stores are not in this version".to_owned())
             }

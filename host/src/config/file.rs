@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::document::{Document, Section};
 use super::error::ConfigError;
-use super::{Credential, Installer, PluginGrants, Setting};
+use super::{Credential, Installer, Setting};
 use crate::service::Layout;
 
 type Read<T> = Result<Option<Setting<T>>, ConfigError>;
@@ -31,7 +31,7 @@ pub(super) struct FileConfig {
     pub(super) python_index: Option<Setting<String>>,
     pub(super) plugins_shipped: Option<Setting<Vec<String>>>,
     pub(super) plugins_dir: Option<Setting<PathBuf>>,
-    pub(super) plugin_grants: BTreeMap<String, PluginGrants>,
+    pub(super) policy_file: Option<Setting<PathBuf>>,
     pub(super) launcher_path: Option<Setting<PathBuf>>,
 }
 
@@ -98,7 +98,10 @@ impl FileConfig {
             config.python_index = section.text("index")?;
         }
         if let Some(section) = top.section("plugins")? {
-            config.plugins(section, home)?;
+            let section = section.only(&["shipped", "dir", "policy"])?;
+            config.plugins_shipped = section.texts("shipped")?;
+            config.plugins_dir = section.path("dir", home)?;
+            config.policy_file = section.path("policy", home)?;
         }
         if let Some(section) = top.section("launcher")? {
             config.launcher_path = section.only(&["path"])?.path("path", home)?;
@@ -113,24 +116,6 @@ impl FileConfig {
         self.layout = layout(&section)?;
         self.soft_limit_percent = section.number("soft-limit-percent", PERCENT_MAX)?;
         self.hard_limit_percent = section.number("hard-limit-percent", PERCENT_MAX)?;
-        Ok(())
-    }
-
-    fn plugins(&mut self, section: Section<'_>, home: Option<&Path>) -> Result<(), ConfigError> {
-        let section = section.only(&["shipped", "dir", "grants"])?;
-        self.plugins_shipped = section.texts("shipped")?;
-        self.plugins_dir = section.path("dir", home)?;
-        let Some(grants) = section.section("grants")? else {
-            return Ok(());
-        };
-        for (name, section) in grants.sections()? {
-            let section = section.only(&["git", "programs"])?;
-            let grants = PluginGrants {
-                git: section.flag("git")?,
-                programs: section.texts("programs")?,
-            };
-            self.plugin_grants.insert(name, grants);
-        }
         Ok(())
     }
 }

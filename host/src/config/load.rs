@@ -21,6 +21,8 @@ pub struct Overrides {
     pub state_dir: Option<PathBuf>,
     /// `--config`.
     pub config: Option<PathBuf>,
+    /// `--policy`.
+    pub policy: Option<PathBuf>,
 }
 
 /// The user's surroundings, as far as settings depend on them.
@@ -66,6 +68,9 @@ fn flag(name: &'static str, value: Option<&PathBuf>) -> Option<Setting<PathBuf>>
     })
 }
 
+/// The policy beside a configuration.
+const POLICY_FILE: &str = "policy.toml";
+
 impl Config {
     /// Collects every setting.
     ///
@@ -76,8 +81,9 @@ impl Config {
             .or_else(|| around.path("WARREN_CONFIG"))
             .map(|setting| setting.value);
         let usual = || Some(around.config_home.as_ref()?.join("warren/config.toml"));
-        let document = match named.clone().or_else(usual) {
-            Some(path) => Document::read(&path)?.map(|document| (path, document)),
+        let place = named.clone().or_else(usual);
+        let document = match &place {
+            Some(path) => Document::read(path)?.map(|document| (path.clone(), document)),
             None => None,
         };
         if let (Some(path), None) = (named, &document) {
@@ -91,6 +97,10 @@ impl Config {
             None => FileConfig::default(),
         };
         let mut config = Self::merge(overrides, around, file)?;
+        if config.policy_file.value.is_none() {
+            let beside = place.and_then(|place| Some(place.parent()?.join(POLICY_FILE)));
+            config.policy_file.value = beside.filter(|path| path.exists());
+        }
         config.file = document.map(|(path, _)| path);
         config.check()?;
         Ok(config)
@@ -142,7 +152,11 @@ impl Config {
                     .into()
             }),
             plugins_dir: file.plugins_dir.unwrap_or_else(|| in_state("plugins")),
-            plugin_grants: file.plugin_grants,
+            policy_file: optional(
+                flag("--policy", overrides.policy.as_ref())
+                    .or_else(|| around.path("WARREN_POLICY"))
+                    .or(file.policy_file),
+            ),
             launcher_path: optional(file.launcher_path),
             file: None,
             workspace_root,

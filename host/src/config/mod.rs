@@ -6,10 +6,11 @@ mod build;
 mod document;
 mod error;
 mod file;
-mod grants;
 mod load;
 mod logins;
 mod nearest;
+mod policy;
+mod programs;
 mod secret;
 mod show;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use crate::service::Layout;
 pub use build::{OpenError, Opened};
 pub use error::ConfigError;
 pub use load::{Overrides, Surroundings};
+pub use policy::read_policy;
 pub use secret::{Credential, SecretSource};
 pub use show::Entry;
 
@@ -90,16 +92,6 @@ pub enum Installer {
     Pip,
 }
 
-/// What a plugin is granted beside what is shipped.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PluginGrants {
-    /// Whether it may use git.
-    pub git: Option<Setting<bool>>,
-    /// Programs that it may run: absolute paths, or names that are looked for on the host's `PATH`.
-    /// It asks for them by their file name. An empty list: it may run nothing.
-    pub programs: Option<Setting<Vec<String>>>,
-}
-
 /// Every setting of the host.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -139,8 +131,8 @@ pub struct Config {
     pub plugins_shipped: Setting<Vec<String>>,
     /// `plugins.dir`: where more plugins lie.
     pub plugins_dir: Setting<PathBuf>,
-    /// `plugins.grants.<name>`: by shipped name, or by file name without `.wasm`.
-    pub plugin_grants: BTreeMap<String, PluginGrants>,
+    /// `plugins.policy`: what each plugin may reach; none: as it is shipped.
+    pub policy_file: Setting<Option<PathBuf>>,
     /// `launcher.path`: the program that starts children; none: the one beside this program.
     pub launcher_path: Setting<Option<PathBuf>>,
     /// The file that was read, if any.

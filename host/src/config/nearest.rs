@@ -1,7 +1,5 @@
 //! The known key that a wrong one was meant to be.
 
-use strsim::normalized_damerau_levenshtein;
-
 /// Every key that does not depend on a name of the operator's choice.
 const KEYS: [&str; 19] = [
     "workspace.root",
@@ -21,39 +19,17 @@ const KEYS: [&str; 19] = [
     "python.index",
     "plugins.shipped",
     "plugins.dir",
-    "plugins.grants",
+    "plugins.policy",
     "launcher.path",
 ];
 
-/// How alike two names must be, from 0 to 1.
-const ALIKE_MIN: f64 = 0.6;
-
 /// The nearest of `keys` in the same section, else a key of that name in another one.
 pub(super) fn nearest(section: &str, wrong: &str, keys: &[&str]) -> Option<String> {
-    let wrong = wrong.replace('_', "-").to_lowercase();
-    let alike = |key: &str| normalized_damerau_levenshtein(&wrong, key);
-    let best = keys
-        .iter()
-        .map(|key| (alike(key), *key))
-        .filter(|(score, _)| *score >= ALIKE_MIN)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    if let Some((_, key)) = best {
-        return Some(if section.is_empty() {
-            key.to_owned()
-        } else {
-            format!("{section}.{key}")
-        });
+    match warren_policy::nearest(wrong, keys) {
+        Some(key) if section.is_empty() => Some(key.to_owned()),
+        Some(key) => Some(format!("{section}.{key}")),
+        None => warren_policy::nearest(wrong, &KEYS).map(str::to_owned),
     }
-    KEYS.iter()
-        .map(|key| {
-            (
-                alike(key.rsplit('.').next().unwrap_or(key)).max(alike(key)),
-                *key,
-            )
-        })
-        .filter(|(score, _)| *score >= ALIKE_MIN)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, key)| key.to_owned())
 }
 
 #[cfg(test)]

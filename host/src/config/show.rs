@@ -49,25 +49,11 @@ impl Config {
             entry("python.index", &self.python_index, |v| json!(v)),
             entry("plugins.shipped", &self.plugins_shipped, |v| json!(v)),
             entry("plugins.dir", &self.plugins_dir, |v| path(v)),
+            entry("plugins.policy", &self.policy_file, optional_path),
             entry("launcher.path", &self.launcher_path, optional_path),
         ];
         for (alias, credential) in &self.credentials {
             entries.extend(credential_entries(alias, credential));
-        }
-        for (name, grants) in &self.plugin_grants {
-            let key = |key| format!("plugins.grants.{name}.{key}");
-            entries.extend(
-                grants
-                    .git
-                    .as_ref()
-                    .map(|s| entry(key("git"), s, |v| json!(v))),
-            );
-            entries.extend(
-                grants
-                    .programs
-                    .as_ref()
-                    .map(|s| entry(key("programs"), s, |v| json!(v))),
-            );
         }
         entries
     }

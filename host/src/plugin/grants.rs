@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use warren_mirror::RefPatterns;
+use warren_mirror::{RefPatterns, UrlPolicy};
 use warren_model::Endpoints;
+use warren_policy::GrantId;
 use warren_process::{ChildLimits, Programs};
 
 use super::engine::EPOCH;
@@ -15,22 +16,15 @@ use super::engine::EPOCH;
 pub use http::{HttpGrant, HttpLimits};
 
 /// How a plugin sees its RootDir.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RootAccess {
-    /// Not at all: no directory is preopened.
-    None,
-    /// Nothing can be changed.
-    ReadOnly,
-    /// Everything inside can be changed.
-    #[default]
-    ReadWrite,
-}
+pub use warren_policy::Access as RootAccess;
 
 /// What a plugin may do with remotes.
 #[derive(Debug, Clone, Default)]
 pub struct GitGrant {
-    /// Refs that it may push and delete.
-    pub push_refs: RefPatterns,
+    /// What narrows the host's own policy: every one of these must let a remote through.
+    pub remotes: Vec<UrlPolicy>,
+    /// Refs that it may push and delete: every one of these must allow it, at least one.
+    pub push_refs: Vec<RefPatterns>,
     /// Credential aliases that it may name; none: all.
     pub aliases: Option<BTreeSet<String>>,
     /// Most bytes that one verb may receive; the host's own limit holds when it is lower.
@@ -62,19 +56,15 @@ pub struct ProcessGrant {
     pub limits: ChildLimits,
 }
 
-/// Users, and their groups of the same number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UidRange {
-    /// The first, not 0.
-    pub first: u32,
-    /// How many, at least 1.
-    pub count: u32,
-}
+/// Users that children may run as, and their groups of the same number.
+pub use warren_policy::UidRange;
 
 /// What a plugin may import.
 #[derive(Debug, Clone)]
 pub struct Grants {
-    /// The verbs of `git`; none: not at all. Which remotes is the policy of the mirrors.
+    /// Names the grant in logs.
+    pub id: GrantId,
+    /// The verbs of `git`; none: not at all.
     pub git: Option<GitGrant>,
     /// The verbs of `process`; none: not at all.
     pub process: Option<ProcessGrant>,
@@ -94,6 +84,7 @@ impl Default for Grants {
     /// A plain handler: its RootDir, log and progress.
     fn default() -> Self {
         Self {
+            id: GrantId::default(),
             git: None,
             process: None,
             http: None,
@@ -138,23 +129,35 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
+        Self::from(&warren_policy::Limits::default())
+    }
+}
+
+impl From<&warren_policy::Limits> for Limits {
+    fn from(limits: &warren_policy::Limits) -> Self {
+        let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+        let size = |limit: Option<u64>| usize::try_from(number(limit)).unwrap_or(usize::MAX);
+        let seconds = |limit: Option<u64>| Duration::from_secs(number(limit).min(SECONDS_MAX));
         Self {
-            memory_bytes: 256 * 1024 * 1024,
-            table_elements: 20_000,
-            instances: 16,
-            wall: Duration::from_secs(900),
-            cpu_epochs: epochs(Duration::from_secs(60)),
-            log_bytes: 64 * 1024,
-            log_line_bytes: 4 * 1024,
-            stdio_bytes: 16 * 1024,
-            hostcall_bytes: 4 * 1024 * 1024,
-            handles: 1024,
-            random_bytes: 64 * 1024,
-            disk_bytes: None,
-            inodes: None,
+            memory_bytes: size(limits.memory_bytes),
+            table_elements: size(limits.table_elements),
+            instances: size(limits.instances),
+            wall: seconds(limits.wall_seconds),
+            cpu_epochs: epochs(seconds(limits.cpu_seconds)),
+            log_bytes: size(limits.log_bytes),
+            log_line_bytes: size(limits.log_line_bytes),
+            stdio_bytes: size(limits.stdio_bytes),
+            hostcall_bytes: size(limits.hostcall_bytes),
+            handles: size(limits.handles),
+            random_bytes: number(limits.random_bytes),
+            disk_bytes: limits.disk_bytes,
+            inodes: limits.inodes,
         }
     }
 }
+
+/// A year: added to now, it is still a time.
+const SECONDS_MAX: u64 = 365 * 24 * 3600;
 
 /// Epochs in a duration, at least one.
 pub fn epochs(duration: Duration) -> u64 {
@@ -163,40 +166,21 @@ pub fn epochs(duration: Duration) -> u64 {
         .max(1)
 }
 
-/// Grants by plugin.
-///
-/// A shipped plugin is known by its name, one from a file by the file's name without `.wasm`.
+/// Grants by type that the embedder of a runtime gives itself; a type that is not named is plain.
 #[derive(Debug, Clone, Default)]
 pub struct GrantTable {
-    by_name: BTreeMap<String, Grants>,
+    by_type: BTreeMap<String, Grants>,
     default: Grants,
 }
 
 impl GrantTable {
-    /// The grants of the shipped plugins: what `git` and `python` may write to remotes, and what
-    /// `python` may run. Every other plugin is plain.
-    pub fn shipped(git: GitGrant, python: ProcessGrant) -> Self {
-        let git = Grants {
-            git: Some(git),
-            ..Grants::default()
-        };
-        let python = Grants {
-            process: Some(python),
-            ..git.clone()
-        };
-        let mut table = Self::default();
-        table.set("git", git);
-        table.set("python", python);
-        table
+    /// Sets the grants of one type.
+    pub fn set(&mut self, handler: impl Into<String>, grants: Grants) {
+        self.by_type.insert(handler.into(), grants);
     }
 
-    /// Sets the grants of one plugin.
-    pub fn set(&mut self, name: impl Into<String>, grants: Grants) {
-        self.by_name.insert(name.into(), grants);
-    }
-
-    /// The grants of a plugin.
-    pub fn get(&self, name: &str) -> &Grants {
-        self.by_name.get(name).unwrap_or(&self.default)
+    /// The grants of a type.
+    pub fn get(&self, handler: &str) -> &Grants {
+        self.by_type.get(handler).unwrap_or(&self.default)
     }
 }

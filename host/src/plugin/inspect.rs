@@ -1,9 +1,10 @@
 //! What a component imports and exports, read from the binary: never from what it says.
 
 use sha2::{Digest, Sha256};
+use warren_policy::{Manifest, find_section};
 use wasmparser::{Encoding, Parser, Payload};
 
-use super::load_error::LoadError;
+use super::load_error::{LoadError, ManifestError};
 use super::text::clean_line;
 
 /// Package of the contract.
@@ -31,6 +32,21 @@ pub struct Inspection {
     pub exports: Vec<String>,
     /// Version of `warren:handler` that it was built against, when it names one.
     pub wit_version: Option<String>,
+    /// What it says that it is and wants.
+    pub manifest: Result<Manifest, ManifestError>,
+}
+
+impl Inspection {
+    /// The manifest, which a component must have to be loaded.
+    ///
+    /// # Errors
+    ///
+    /// Says why there is none that can be used.
+    pub fn manifest(&self) -> Result<&Manifest, LoadError> {
+        self.manifest
+            .as_ref()
+            .map_err(|error| LoadError::Manifest(error.clone()))
+    }
 }
 
 /// Reads a component.
@@ -57,7 +73,13 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, LoadError> {
         imports,
         exports,
         wit_version,
+        manifest: manifest(bytes),
     })
+}
+
+fn manifest(bytes: &[u8]) -> Result<Manifest, ManifestError> {
+    let section = find_section(bytes).map_err(ManifestError::Section)?;
+    Manifest::parse(section).map_err(ManifestError::Document)
 }
 
 fn check_start(bytes: &[u8]) -> Result<(), LoadError> {
@@ -195,6 +217,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use warren_policy::SectionError;
+
     use super::*;
 
     /// A component whose only content is the given section.
@@ -253,6 +277,7 @@ mod tests {
             imports: Vec::new(),
             exports: vec![export.to_owned()],
             wit_version: None,
+            manifest: Err(ManifestError::Section(SectionError::Missing)),
         };
         assert!(check_exports(&inspection("warren:handler/handler@0.1.0")).is_ok());
         assert!(check_exports(&inspection("warren:handler/handler@0.1.7")).is_ok());

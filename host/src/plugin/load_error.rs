@@ -2,10 +2,13 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use warren_model::HandlerType;
+use warren_policy::{Change, Direction, DocumentError, SectionError};
 
 use super::error::PluginError;
+use super::lock::LockError;
 
 /// Where a component comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +20,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The name by which grants are looked up.
+    /// The name that logs have of it.
     pub fn name(&self) -> String {
         match self {
             Self::Shipped(name) => name.clone(),
@@ -92,6 +95,18 @@ pub enum LoadError {
     /// It imports interfaces that it was not granted.
     #[error("the component imports what it was not granted: {}", names(.0))]
     UngrantedImport(Vec<String>),
+    /// It carries no manifest that can be used.
+    #[error("the component's manifest cannot be used")]
+    Manifest(#[source] ManifestError),
+    /// It imports what its manifest does not ask for.
+    #[error("the component imports what its manifest does not ask for: {}", names(.0))]
+    UnwantedImport(Vec<String>),
+    /// Nobody approved it, or not as it is.
+    #[error("{0}")]
+    NotApproved(NotApproved),
+    /// What was approved cannot be told.
+    #[error("the approvals cannot be read")]
+    Lock(#[source] Arc<LockError>),
     /// A function or type of an interface is not as this host has it.
     #[error("the component does not fit this host: {0}")]
     Incompatible(String),
@@ -128,6 +143,73 @@ pub enum LoadError {
     Internal(String),
 }
 
+/// Why a manifest cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestError {
+    /// There is none, or more than one.
+    #[error(transparent)]
+    Section(SectionError),
+    /// It is not what a manifest must be.
+    #[error(transparent)]
+    Document(DocumentError),
+    /// It asks for something that cannot be.
+    #[error("{0}")]
+    Wish(String),
+    /// `describe` and the manifest name two types.
+    #[error("it names the type `{manifest}`, and `describe` says `{described}`")]
+    Type {
+        /// What the manifest says.
+        manifest: HandlerType,
+        /// What `describe` says.
+        described: HandlerType,
+    },
+}
+
+/// What is missing for an approval.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotApproved {
+    /// Nobody approved a component of the type.
+    #[error("nobody approved a plugin for type `{0}`")]
+    Unknown(HandlerType),
+    /// Somebody revoked the type.
+    #[error("the plugin for type `{0}` was revoked")]
+    Revoked(HandlerType),
+    /// It is not what was approved, or would get more.
+    #[error("the plugin for type `{handler}` is not what was approved: {}", shown(.changes))]
+    Differs {
+        /// Its type.
+        handler: HandlerType,
+        /// What is different.
+        changes: Vec<Change>,
+    },
+}
+
+impl NotApproved {
+    /// The type that needs an approval.
+    pub fn handler(&self) -> &HandlerType {
+        match self {
+            Self::Unknown(handler) | Self::Revoked(handler) | Self::Differs { handler, .. } => {
+                handler
+            }
+        }
+    }
+}
+
+/// How many differences an error lists.
+const CHANGES_SHOWN: usize = 8;
+
+/// The differences in a line, what widens first.
+fn shown(changes: &[Change]) -> String {
+    let mut sorted: Vec<&Change> = changes.iter().collect();
+    sorted.sort_by_key(|change| change.direction != Direction::Widens);
+    let first = sorted.iter().take(CHANGES_SHOWN).map(ToString::to_string);
+    let mut shown: Vec<String> = first.collect();
+    if changes.len() > CHANGES_SHOWN {
+        shown.push(format!("and {} more", changes.len() - CHANGES_SHOWN));
+    }
+    shown.join("; ")
+}
+
 fn names(names: &[String]) -> String {
     if names.is_empty() {
         return "nothing".to_owned();
@@ -149,6 +231,10 @@ impl LoadError {
             }
             Self::UnknownImport(_) => "UnknownImport",
             Self::UngrantedImport(_) => "UngrantedImport",
+            Self::Manifest(_) => "PluginManifest",
+            Self::UnwantedImport(_) => "UnwantedImport",
+            Self::NotApproved(_) => "PluginNotApproved",
+            Self::Lock(_) => "PluginLock",
             Self::Compile(_) => "PluginCompile",
             Self::Describe(_) | Self::BadDescription { .. } => "PluginDescription",
             Self::DuplicateHandlerType { .. } => "DuplicateHandlerType",
@@ -173,7 +259,20 @@ impl LoadError {
             Self::WrongVersion { expected, .. } => {
                 format!("build it against version {expected} of the SDK")
             }
-            Self::UngrantedImport(_) => "grant them to the plugin, or remove the plugin".into(),
+            Self::Manifest(ManifestError::Section(SectionError::Missing)) => {
+                "the SDK's `export_handler!` puts one in; `warren plugin stamp` adds one to any component".into()
+            }
+            Self::Manifest(ManifestError::Document(error)) => return error.hint(),
+            Self::UnwantedImport(_) => {
+                "its author adds a `[wants]` table with a reason for each to the manifest".into()
+            }
+            Self::NotApproved(what) => {
+                format!("`warren plugin approve {}` shows it and asks", what.handler())
+            }
+            Self::Lock(error) => return error.hint(),
+            Self::UngrantedImport(_) => {
+                "grant them to its type in the policy, or remove the plugin; `warren policy show` prints the policy".into()
+            }
             Self::DuplicateHandlerType { .. } => "remove one of the two".into(),
             Self::ReservedHandlerType(_) => {
                 "give it another type, or leave the shipped component out in the configuration".into()

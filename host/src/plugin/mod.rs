@@ -19,6 +19,7 @@ mod grants;
 mod inspect;
 mod load;
 mod load_error;
+mod lock;
 mod registry;
 mod runtime;
 mod services;
@@ -28,6 +29,7 @@ mod stdio;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trust;
 mod verdict;
 mod wasi;
 
@@ -41,8 +43,10 @@ pub use grants::{
 };
 pub(crate) use inspect::hex;
 pub use inspect::{COMPONENT_BYTES_MAX, Inspection, PACKAGE, VERSION, check_exports, inspect};
-pub use load::{LoadFailure, Sources, read};
-pub use load_error::{LoadError, Origin};
+pub use load::{Examination, Found, LoadFailure, Sources, read};
+pub use load_error::{LoadError, ManifestError, NotApproved, Origin};
+pub use lock::{LockError, LockFile};
 pub use registry::{Action, Description, Plugin, Registry};
 pub use runtime::{Runtime, RuntimeConfig};
 pub use services::Services;
+pub use trust::{Authority, Resolver, Review, Trust};

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use warren_model::HandlerType;
+use warren_policy::Manifest;
 
 use super::bindings::FullPre;
 use super::bindings::exports::warren::handler::handler as guest;
 use super::grants::Grants;
 use super::inspect::Inspection;
+use super::load::LoadFailure;
 use super::load_error::{LoadError, Origin};
 use super::state::CallState;
 use super::text::clean_line;
+use super::trust::Review;
 
 /// Longest version and summary in bytes.
 const LINE_BYTES: usize = 200;
@@ -83,8 +86,10 @@ impl Description {
 pub struct Plugin {
     pub(crate) origin: Origin,
     pub(crate) inspection: Inspection,
+    pub(crate) manifest: Manifest,
     pub(crate) description: Description,
     pub(crate) grants: Grants,
+    pub(crate) review: Option<Review>,
     pub(crate) pre: FullPre<CallState>,
 }
 
@@ -102,6 +107,16 @@ impl Plugin {
     /// What the binary says: digest, size, imports, exports.
     pub fn inspection(&self) -> &Inspection {
         &self.inspection
+    }
+
+    /// What it says that it wants, and why.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// What policy and approvals made of it; none: the embedder gave its grants.
+    pub fn review(&self) -> Option<&Review> {
+        self.review.as_ref()
     }
 
     /// Where it comes from.
@@ -129,23 +144,15 @@ impl std::fmt::Debug for Plugin {
 #[derive(Debug, Default)]
 pub struct Registry {
     by_type: BTreeMap<HandlerType, Arc<Plugin>>,
-    reserved: Vec<HandlerType>,
+    refused: BTreeMap<HandlerType, Arc<LoadError>>,
 }
 
 impl Registry {
-    /// A registry in which only shipped components may have these types.
-    pub(crate) fn reserving(reserved: Vec<HandlerType>) -> Self {
-        Self {
-            by_type: BTreeMap::new(),
-            reserved,
-        }
-    }
-
     /// Adds a handler.
     ///
     /// # Errors
     ///
-    /// Refuses a type that is taken or reserved; what is there stays.
+    /// Refuses a type that is taken; what is there stays.
     pub(crate) fn add(&mut self, plugin: Plugin) -> Result<(), LoadError> {
         let handler = plugin.handler_type();
         if let Some(first) = self.by_type.get(handler) {
@@ -154,12 +161,26 @@ impl Registry {
                 first: first.origin.clone(),
             });
         }
-        // A shipped component that failed to load leaves no room for another one.
-        if matches!(plugin.origin, Origin::File(_)) && self.reserved.contains(handler) {
-            return Err(LoadError::ReservedHandlerType(handler.clone()));
-        }
         self.by_type.insert(handler.clone(), Arc::new(plugin));
         Ok(())
+    }
+
+    /// Remembers why types have no handler.
+    pub(crate) fn note(&mut self, failures: &[LoadFailure]) {
+        for failure in failures {
+            if let Some(handler) = &failure.handler {
+                let error = Arc::clone(&failure.error);
+                self.refused.entry(handler.clone()).or_insert(error);
+            }
+        }
+    }
+
+    /// Why a type has no handler, when a component for it was refused.
+    pub fn refusal(&self, handler: &HandlerType) -> Option<&Arc<LoadError>> {
+        match self.by_type.contains_key(handler) {
+            true => None,
+            false => self.refused.get(handler),
+        }
     }
 
     /// The handler of a type.

@@ -20,7 +20,7 @@ use super::call::{CallContext, CallMode, Request, Returned, StopOnDrop, Suspende
 use super::engine::{PoolSize, engine};
 use super::error::PluginError;
 use super::grants::Limits;
-use super::load::{LoadFailure, Sources, load_all};
+use super::load::{Examination, Found, LoadFailure, Sources, find_all, load_all};
 use super::load_error::{LoadError, Origin};
 use super::registry::{Description, Plugin, Registry};
 use super::services::Services;
@@ -61,6 +61,7 @@ pub(crate) struct Host {
 pub struct Runtime {
     host: Host,
     registry: Registry,
+    sources: Sources,
 }
 
 impl Runtime {
@@ -79,11 +80,30 @@ impl Runtime {
         };
         let (registry, failures) = load_all(&host, &config.sources).await;
         for failure in &failures {
-            let LoadFailure { origin, error } = failure;
+            let LoadFailure { origin, error, .. } = failure;
             tracing::warn!(%origin, code = error.code(), %error, "a plugin was not loaded");
         }
         record_loads(host.services.audit.as_ref(), &registry, &failures);
-        Ok((Self { host, registry }, failures))
+        let runtime = Self {
+            host,
+            registry,
+            sources: config.sources,
+        };
+        Ok((runtime, failures))
+    }
+
+    /// Every component of the host, loaded or not.
+    pub fn found(&self) -> Vec<Found> {
+        find_all(&self.sources)
+    }
+
+    /// What is known about a component without running it, and why it would not load.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no component.
+    pub fn examine(&self, origin: Origin, bytes: &[u8]) -> Result<Examination, LoadError> {
+        Examination::of(&self.host, &self.sources, origin, bytes)
     }
 
     /// What stands behind the capabilities.

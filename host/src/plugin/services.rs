@@ -84,8 +84,8 @@ impl Services {
             // keeps a ref of its own on a remote that they share.
             dir_name: format!("{}/{}/{}", cx.tenant, cx.project, cx.dir_name),
             dry_run: is_dry(cx),
-            push_refs: vec![grant.push_refs.clone()],
-            remotes: Vec::new(),
+            remotes: grant.remotes.clone(),
+            push_refs: grant.push_refs.clone(),
             aliases: grant.aliases.clone(),
             received_bytes_max: grant.received_bytes_max,
             budget: budget.clone(),

@@ -24,7 +24,18 @@ impl Service {
         self.inner
             .runtime
             .plugin(handler_type)
-            .ok_or_else(|| Error::UnknownHandler(handler_type.clone()))
+            .ok_or_else(|| self.no_handler(handler_type))
+    }
+
+    /// Why nothing handles a type.
+    pub(super) fn no_handler(&self, handler_type: &HandlerType) -> Error {
+        match self.inner.runtime.registry().refusal(handler_type) {
+            Some(source) => Error::HandlerRefused {
+                handler: handler_type.clone(),
+                source: Arc::clone(source),
+            },
+            None => Error::UnknownHandler(handler_type.clone()),
+        }
     }
 
     /// Fills an empty RootDir: `Step::Init` from its spec, `Step::Recover` from what suspend saved.

@@ -6,8 +6,8 @@ use crate::plugin::load::LoadFailure;
 use crate::plugin::registry::{Plugin, Registry};
 
 /// Id of what a plugin was granted.
-pub(crate) fn grant_id(_plugin: &Plugin) -> String {
-    String::new()
+pub(crate) fn grant_id(plugin: &Plugin) -> String {
+    plugin.grants.id.to_string()
 }
 
 /// Records what a host has loaded and what it has refused. That nothing is recorded refuses nothing
@@ -27,13 +27,19 @@ pub(crate) fn record_loads(log: Option<&AuditLog>, registry: &Registry, failures
             },
         );
     }
-    for LoadFailure { origin, error } in failures {
-        let (target, handler) = (origin.to_string(), origin.name());
+    for failure in failures {
+        let LoadFailure { origin, error, .. } = failure;
+        let handler = match &failure.handler {
+            Some(handler) => handler.to_string(),
+            None => origin.name(),
+        };
+        let target = origin.to_string();
         let detail = error.to_string();
         append(
             log,
             &Entry {
                 handler: Some(&handler),
+                plugin: failure.digest.as_deref(),
                 target: Some(&target),
                 code: Some(error.code()),
                 detail: Some(&detail),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn only_failure(config: RuntimeConfig) -> LoadError {
+async fn only_failure(config: RuntimeConfig) -> Arc<LoadError> {
     let (_, mut failures) = Runtime::start(config).await.unwrap();
     assert_eq!(failures.len(), 1, "{failures:?}");
     failures.remove(0).error
@@ -21,7 +21,7 @@ fn from_dir(files: &[(&str, &[u8])]) -> (TempDir, RuntimeConfig) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_ungranted_import_refuses_the_load_and_is_named() {
     let error = only_failure(config(&[hostile()], Grants::default())).await;
-    let LoadError::UngrantedImport(imports) = &error else {
+    let LoadError::UngrantedImport(imports) = &*error else {
         panic!("{error:?}");
     };
     assert_eq!(
@@ -144,7 +144,9 @@ async fn another_version_or_interface_is_named() {
     };
     let load = async |bytes: Vec<u8>| {
         let (_dir, mut config) = from_dir(&[("hostile.wasm", &bytes)]);
-        config.sources.grants.set("hostile", grants());
+        let mut table = GrantTable::default();
+        table.set("hostile", grants());
+        config.sources.trust = Trust::Given(table);
         only_failure(config).await
     };
     let error = load(patched(

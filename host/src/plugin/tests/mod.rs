@@ -79,7 +79,7 @@ fn config(shipped: &[(&'static str, &'static [u8])], grants: Grants) -> RuntimeC
         state_dir: STATE.path().to_owned(),
         sources: Sources {
             shipped: shipped.to_vec(),
-            grants: table,
+            trust: Trust::Given(table),
             ..Sources::default()
         },
         ..RuntimeConfig::default()
