@@ -7,10 +7,14 @@ use crate::world::World;
 /// A world whose host has the guest of `tests/guests`, which does what `scenario` in the metadata
 /// says.
 fn world() -> World {
-    let world =
-        World::with_config("[plugins.grants.hostile]\ngit = true\nprograms = [\"sleep\"]\n");
-    let dir = world.work.dir("state/plugins");
-    std::fs::write(dir.join("hostile.wasm"), warren_testkit::hostile()).unwrap();
+    let world = World::new();
+    world.policy(
+        "[plugin.hostile]\nroot = \"read-write\"\nlog = true\nprogress = true\n\
+         [plugin.hostile.git]\nremotes = [\"@allow\"]\npush = [\"refs/heads/**\"]\n\
+         credentials = [\"@all\"]\n[plugin.hostile.process]\nprograms = [\"sleep\"]\n",
+    );
+    world.install("hostile.wasm", warren_testkit::hostile());
+    world.approve("hostile");
     world.ok(&["workspace", "init", "p"]);
     world
 }

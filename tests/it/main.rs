@@ -21,6 +21,7 @@ mod python;
 mod sealed;
 mod ssh;
 mod stress;
+mod trust;
 mod world;
 
 /// A file that is not a module above would be tested by nobody.

@@ -69,6 +69,25 @@ impl World {
         std::fs::write(&self.config, allow + more).unwrap();
     }
 
+    /// Writes the policy beside the configuration: what is not in it is as it is shipped.
+    pub(crate) fn policy(&self, text: &str) {
+        let path = self.config.with_file_name("policy.toml");
+        std::fs::write(path, format!("version = 1\n{text}")).unwrap();
+    }
+
+    /// Puts a component into the plugin directory.
+    pub(crate) fn install(&self, file: &str, component: &[u8]) {
+        let dir = self.work.join("state/plugins");
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join(file), component).unwrap();
+    }
+
+    /// Approves the plugin of a type as it is now.
+    pub(crate) fn approve(&self, handler: &str) {
+        let said = self.ok(&["plugin", "approve", handler, "--yes", "--by", "tests"]);
+        assert_eq!(said["approved"], true, "{said}");
+    }
+
     /// A bare remote with a first commit on `branch`, and its URL.
     pub(crate) fn remote(
         &self,

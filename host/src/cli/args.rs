@@ -38,6 +38,9 @@ pub(crate) struct Global {
     /// Configuration file [env: WARREN_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// What each plugin may reach [env: WARREN_POLICY]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
     /// What stdout gets; logs go to stderr
     #[arg(
         long,
@@ -88,6 +91,9 @@ pub(crate) enum Command {
     /// What the handlers did and were refused
     #[command(subcommand)]
     Audit(audit::Audit),
+    /// What each plugin may reach
+    #[command(subcommand)]
+    Policy(Policy),
     /// How full the workspace disk is
     #[command(after_help = "Example:\n  warren quota --output json")]
     Quota,
@@ -359,13 +365,93 @@ pub(crate) enum Plugin {
     /// List the handlers, and what did not load
     #[command(after_help = "Example:\n  warren plugin list")]
     List,
-    /// Show what a component imports and exports, read from its bytes
+    /// Show what a component imports, wants and gets, and whether it would load
     #[command(after_help = "Example:\n  warren plugin inspect git\n  \
         warren plugin inspect ./mine.wasm")]
     Inspect {
         /// A type of this host, or a file: with a `/` or a `.` in it, it is a file
         #[arg(value_name = "TYPE|FILE")]
         subject: String,
+    },
+    /// Check a component and copy it into the plugin directory; it loads once it is approved
+    #[command(after_help = "Example:\n  warren plugin add ./notes.wasm")]
+    Add {
+        /// The component
+        file: PathBuf,
+    },
+    /// Delete a component from the plugin directory, and its approval
+    #[command(after_help = "Example:\n  warren plugin remove notes")]
+    Remove {
+        /// Its type
+        #[arg(value_name = "TYPE")]
+        handler: String,
+        /// Although Workspaces have RootDirs of the type
+        #[arg(long)]
+        force: bool,
+    },
+    /// Show how two components differ: imports, wishes, what each would get
+    #[command(after_help = "Example:\n  warren plugin diff notes ./notes-2.wasm")]
+    Diff {
+        /// A type of this host, or a file
+        #[arg(value_name = "OLD")]
+        old: String,
+        /// A type of this host, or a file
+        #[arg(value_name = "NEW")]
+        new: String,
+    },
+    /// Let a component load with what the policy gives it now; shows what is new and asks
+    #[command(after_help = "Example:\n  warren plugin approve notes\n  \
+        warren plugin approve notes --yes --by alice")]
+    Approve {
+        /// Its type
+        #[arg(value_name = "TYPE")]
+        handler: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+        /// Who approves; the user by default
+        #[arg(long, value_name = "NAME")]
+        by: Option<String>,
+    },
+    /// Keep the plugin of a type from loading, shipped or not
+    #[command(after_help = "Example:\n  warren plugin revoke notes")]
+    Revoke {
+        /// Its type
+        #[arg(value_name = "TYPE")]
+        handler: String,
+        /// Who revokes; the user by default
+        #[arg(long, value_name = "NAME")]
+        by: Option<String>,
+    },
+    /// Put a manifest into a component that has none
+    #[command(
+        after_help = "Example:\n  warren plugin stamp notes.wasm --manifest manifest.toml --out notes-1.wasm"
+    )]
+    Stamp {
+        /// The component
+        file: PathBuf,
+        /// The manifest, TOML
+        #[arg(long, value_name = "FILE")]
+        manifest: PathBuf,
+        /// Where the component with the manifest goes
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Policy {
+    /// Print the policy in force: the operator's over the shipped one
+    #[command(after_help = "Example:\n  warren policy show")]
+    Show,
+    /// Print the JSON schema of a policy
+    #[command(after_help = "Example:\n  warren policy schema > policy.schema.json")]
+    Schema,
+    /// Check a policy file
+    #[command(after_help = "Example:\n  warren policy check ./policy.toml")]
+    Check {
+        /// The file
+        file: PathBuf,
     },
 }
 

@@ -2,7 +2,7 @@
 
 use warren::Error;
 use warren::config::{ConfigError, OpenError};
-use warren::plugin::LoadError;
+use warren::plugin::{LoadError, LockError};
 use warren_audit::AuditError;
 
 /// What a command can fail with.
@@ -31,6 +31,37 @@ pub(crate) enum CliError {
     /// An argument cannot be used.
     #[error("{0}")]
     Argument(String),
+    /// The approvals cannot be read or changed.
+    #[error(transparent)]
+    Approvals(#[from] LockError),
+    /// A person has to say yes, and none is there.
+    #[error("`{what}` needs a yes, and there is no terminal to ask on")]
+    ConfirmationNeeded {
+        /// The command.
+        what: String,
+    },
+    /// A person said no.
+    #[error("not approved; nothing was changed")]
+    Declined,
+    /// RootDirs need the plugin.
+    #[error("there are RootDirs of type `{handler}`: {}", .places.join(", "))]
+    PluginInUse {
+        /// The type.
+        handler: String,
+        /// Where, escaped.
+        places: Vec<String>,
+    },
+    /// There is no component of the type in the plugin directory.
+    #[error("there is no plugin for type `{0}` in the plugin directory")]
+    PluginNotFound(String),
+    /// A file that cannot be used.
+    #[error("cannot use `{file}`: {reason}")]
+    Unusable {
+        /// Which file, escaped.
+        file: String,
+        /// Why.
+        reason: String,
+    },
     /// File work of the program itself.
     #[error("cannot {doing}")]
     Io {
@@ -65,6 +96,12 @@ impl CliError {
             Self::Audit(AuditError::Damaged { .. }) => "AuditDamaged",
             Self::Audit(_) => "AuditUnavailable",
             Self::Argument(_) => "InvalidArgument",
+            Self::Approvals(error) => error.code(),
+            Self::ConfirmationNeeded { .. } => "ConfirmationNeeded",
+            Self::Declined => "Declined",
+            Self::PluginInUse { .. } => "PluginInUse",
+            Self::PluginNotFound(_) => "PluginNotFound",
+            Self::Unusable { .. } => "InvalidArgument",
             Self::Io { .. } => "Io",
             Self::Print(_) => "Internal",
             Self::Demo(_) => "DemoFailed",
@@ -79,6 +116,14 @@ impl CliError {
             Self::Open(error) => error.hint(),
             Self::Inspect { source, .. } => source.hint(),
             Self::Audit(error) => error.hint(),
+            Self::Approvals(error) => error.hint(),
+            Self::ConfirmationNeeded { .. } => Some("say it with `--yes`".into()),
+            Self::PluginInUse { .. } => Some(
+                "dispose of them or suspend their Workspaces first; `--force` leaves them without a handler".into(),
+            ),
+            Self::PluginNotFound(_) => Some(
+                "`warren plugin list` shows what there is; a shipped plugin goes with `[plugins] shipped` or `warren plugin revoke`".into(),
+            ),
             Self::Stopped(_) => {
                 Some("`warren workspace init` finishes or rolls back what was interrupted".into())
             }

@@ -64,6 +64,7 @@ fn load_config(global: &Global) -> Result<Config, CliError> {
         workspace_root: global.workspace_root.clone(),
         state_dir: global.state_dir.clone(),
         config: global.config.clone(),
+        policy: global.policy.clone(),
     };
     let env = |name: &str| std::env::var_os(name);
     Ok(Config::load(&overrides, &Surroundings::of_platform(&env))?)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use warren_mirror::{RefPatterns, UrlPolicy};
 use warren_model::{Endpoint, Endpoints, Target};
-use warren_policy::{DocumentError, Grant, Layers, PluginPolicy, Policy};
+use warren_policy::{DocumentError, Grant, GrantId, Layers, PluginPolicy, Policy, UidRange};
 use warren_process::ChildLimits;
 
 use super::build::OpenError;
@@ -59,7 +59,10 @@ impl Config {
     pub(super) fn trust(&self, state: &Path) -> Result<Trust, OpenError> {
         self.check_installer()?;
         let policy = self.policy()?;
-        let uids = policy.confinement.as_ref().and_then(|confinement| confinement.uids);
+        let uids = policy
+            .confinement
+            .as_ref()
+            .and_then(|confinement| confinement.uids);
         let shipped = Policy::shipped().map_err(shipped_is_broken)?;
         let lock = self.approvals(state)?.read();
         let authority = Authority::new(policy, shipped, lock, self.resolver(uids));

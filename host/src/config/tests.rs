@@ -163,9 +163,7 @@ fn every_section_is_read() {
         [plugins]
         shipped = ["temp"]
         dir = "/p"
-        [plugins.grants.mine]
-        git = true
-        programs = ["make"]
+        policy = "/policy.toml"
         [launcher]
         path = "/l"
         "#,
@@ -183,10 +181,10 @@ fn every_section_is_read() {
         deploy.ssh_key.as_ref().unwrap().value,
         Path::new("/home/ada/.ssh/id")
     );
-    let grants = &config.plugin_grants["mine"];
-    assert_eq!(grants.git.as_ref().map(|git| git.value), Some(true));
+    let policy = config.policy_file.value.as_deref();
+    assert_eq!(policy, Some(Path::new("/policy.toml")));
     let entries = config.entries();
-    assert_eq!(entries.len(), 23);
+    assert_eq!(entries.len(), 22);
     assert!(
         entries
             .iter()
@@ -221,9 +219,10 @@ fn an_unknown_key_names_its_line_and_the_nearest() {
         "did you mean `credentials.a.password`?"
     );
     assert_eq!(
-        hint("[plugins.grants.x]\nprogram = []"),
-        "did you mean `plugins.grants.x.programs`?"
+        hint("[plugins]\npolcy = 'x'"),
+        "did you mean `plugins.policy`?"
     );
+    assert!(hint("[plugins.grants.x]\ngit = true").contains("policy.toml"));
 }
 
 #[test]
@@ -244,10 +243,6 @@ fn a_wrong_type_names_what_is_right() {
         (
             "[git]\nallow = 'https://**'",
             " line 2: `git.allow` takes a list of texts, not a text",
-        ),
-        (
-            "[plugins.grants.x]\ngit = 1",
-            " line 2: `plugins.grants.x.git` takes `true` or `false`, not a whole number",
         ),
     ] {
         let (code, shown, _) = refused(text);

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use warren_model::HandlerType;
-use warren_policy::{Candidate, Change, Grant, GrantId, Manifest, Verdict, Wants, diff, diff_wants};
+use warren_policy::{
+    Candidate, Change, Grant, GrantId, Manifest, Verdict, Wants, diff, diff_wants,
+};
 
 use super::cache::Entry;
 use super::component;
@@ -220,9 +222,7 @@ impl Examination {
             .as_ref()
             .ok_or_else(|| LoadError::Internal("nobody reviews plugins here".into()))?;
         approvals
-            .change(|lock| {
-                lock.approve(self.candidate(manifest, review), by, Timestamp::now())
-            })
+            .change(|lock| lock.approve(self.candidate(manifest, review), by, Timestamp::now()))
             .map_err(|error| LoadError::Lock(Arc::new(error)))
     }
 

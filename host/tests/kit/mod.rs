@@ -34,6 +34,7 @@ impl Place {
             workspace_root: Some(self.join("ws")),
             state_dir: Some(self.join("state")),
             config: Some(self.join("warren.toml")),
+            policy: None,
         };
         let env = |name: &str| std::env::var_os(name).filter(|_| name == "PATH");
         let config = Config::load(&overrides, &Surroundings::of_platform(&env)).unwrap();

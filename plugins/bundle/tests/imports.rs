@@ -79,3 +79,30 @@ fn components_hold_no_path_of_the_machine_that_built_them() {
         assert!(!windows.any(|bytes| bytes == repository), "{name}");
     }
 }
+
+/// Each asks for what it imports and for nothing else, and its version is the crate's.
+#[test]
+fn manifests_say_what_the_components_are() {
+    use warren_policy::{Capability, Manifest, capabilities, find_section};
+    for (name, component) in warren_plugins::all() {
+        let section = find_section(component).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let manifest = Manifest::parse(section).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(manifest.handler_type.as_str(), name);
+        assert_eq!(manifest.version, env!("CARGO_PKG_VERSION"), "{name}");
+        let imported = capabilities(&ours(component));
+        for capability in [
+            Capability::Git,
+            Capability::Process,
+            Capability::Http,
+            Capability::Log,
+            Capability::Progress,
+        ] {
+            let wanted = capability.is_wanted(&manifest.wants);
+            assert_eq!(
+                wanted,
+                imported.contains(&capability),
+                "{name}: {capability}"
+            );
+        }
+    }
+}

@@ -3,6 +3,7 @@
 mod audit;
 mod config;
 mod plugin;
+mod policy;
 mod rootdir;
 mod temp;
 mod workspace;
@@ -39,6 +40,7 @@ pub(super) async fn run(cli: &Cli, console: &Console) -> Result<Reply, CliError>
         }
         Command::Plugin(command) => plugin::run(cli, console, command).await,
         Command::Audit(command) => audit::run(&cli.global, console, command).await,
+        Command::Policy(command) => policy::run(cli, command),
         Command::Quota => {
             let report = open().await?.service.quota()?;
             Reply::new(&report, text::quota(&report))

@@ -115,6 +115,7 @@ impl Scene {
             workspace_root: Some(root.to_owned()),
             state_dir: Some(self.base.join("state")),
             config: self.config.clone(),
+            policy: None,
         };
         let env = |name: &str| std::env::var_os(name);
         let config = Config::load(&overrides, &Surroundings::of_platform(&env))?;
