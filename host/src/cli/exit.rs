@@ -178,7 +178,7 @@ mod tests {
     use super::{CODES, of};
 
     /// Sources whose errors reach the caller of a command. Other `code` functions are wrapped.
-    const SOURCES: [&str; 8] = [
+    const SOURCES: [&str; 9] = [
         "src/error.rs",
         "src/config/build.rs",
         "src/config/error.rs",

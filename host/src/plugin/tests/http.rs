@@ -147,7 +147,7 @@ async fn a_granted_server_is_asked_and_its_answer_comes_back() {
 async fn without_a_grant_it_does_not_load_and_without_a_service_it_is_denied() {
     let plain = config(&[web()], Grants::default());
     let (_, failures) = Runtime::start(plain).await.unwrap();
-    let LoadError::UngrantedImport(imports) = &failures[0].error else {
+    let LoadError::UngrantedImport(imports) = &*failures[0].error else {
         panic!("{failures:?}");
     };
     assert_eq!(
