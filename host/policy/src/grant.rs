@@ -249,10 +249,10 @@ fn process((policy, wants): (&ProcessPolicy, &WantProcess)) -> ProcessGrant {
         unconfined: policy.unconfined,
         limits: ChildLimits {
             wall_seconds: policy.wall_seconds.unwrap_or(ChildLimits::WALL_SECONDS),
-            memory_bytes: policy.memory_bytes,
-            processes: policy.processes,
-            open_files: policy.open_files,
-            file_bytes: policy.file_bytes,
+            memory_bytes: policy.memory_bytes.or(ChildLimits::MEMORY_BYTES),
+            processes: policy.processes.or(ChildLimits::PROCESSES),
+            open_files: policy.open_files.or(ChildLimits::OPEN_FILES),
+            file_bytes: policy.file_bytes.or(ChildLimits::FILE_BYTES),
         },
     }
 }

@@ -171,6 +171,18 @@ impl ChildLimits {
     /// Longest run of a child when nothing is said.
     pub const WALL_SECONDS: u64 = 600;
 
+    /// Bytes of memory when nothing is said: what a build of packages needs, as for the rest.
+    pub const MEMORY_BYTES: Option<u64> = Some(4 << 30);
+
+    /// Processes and threads when nothing is said.
+    pub const PROCESSES: Option<u64> = Some(512);
+
+    /// Open files when nothing is said.
+    pub const OPEN_FILES: Option<u64> = Some(4096);
+
+    /// Bytes of one file when nothing is said.
+    pub const FILE_BYTES: Option<u64> = Some(8 << 30);
+
     /// Longest run of a child that can be granted.
     pub const WALL_SECONDS_MAX: u64 = WEEK;
 }

@@ -109,19 +109,19 @@ pub struct ProcessPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub wall_seconds: Option<u64>,
-    /// Bytes of memory of a child.
+    /// Bytes of memory of a child; 4 GiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub memory_bytes: Option<u64>,
-    /// Processes and threads at a time.
+    /// Processes and threads at a time; 512.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub processes: Option<u64>,
-    /// Open files of one process.
+    /// Open files of one process; 4096.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub open_files: Option<u64>,
-    /// Bytes of one file.
+    /// Bytes of one file; 8 GiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub file_bytes: Option<u64>,

@@ -107,7 +107,7 @@ impl Config {
             http: match &grant.http {
                 Some(http) => Some(HttpGrant {
                     hosts: self.servers(&http.hosts)?,
-                    limits: HttpLimits::default(),
+                    limits: http_limits(&http.limits),
                 }),
                 None => None,
             },
@@ -174,6 +174,18 @@ impl Config {
             Ok(list)
         };
         Ok(Endpoints::new(list(&layers.policy)?).within(list(&layers.wanted)?))
+    }
+}
+
+fn http_limits(limits: &warren_policy::HttpLimits) -> HttpLimits {
+    let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+    HttpLimits {
+        requests: u32::try_from(limits.requests).unwrap_or(u32::MAX),
+        connections: size(limits.connections),
+        header_bytes: size(limits.header_bytes),
+        sent_bytes: limits.sent_bytes,
+        received_bytes: limits.received_bytes,
+        silence: Duration::from_secs(limits.silence_seconds),
     }
 }
 

@@ -8,7 +8,6 @@ mod roots;
 
 pub(crate) use audit::{record, records, verified};
 pub(crate) use doctor::doctor;
-pub(crate) use plugins::{inspection, plugins};
 pub(crate) use plugins::{changes, description, examination, plugins};
 pub(crate) use reports::{brought_up, disposed, quota, resealed, suspended, workspace, workspaces};
 pub(crate) use roots::{metadata, root_dir, root_dirs};
