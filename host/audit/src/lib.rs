@@ -23,7 +23,7 @@ pub use entry::{Entry, Outcome, Record, capability};
 pub use error::AuditError;
 pub use log::{AuditLog, Settings};
 pub use read::{Filter, Page, last, read, visit};
-pub use redact::redact;
+pub use redact::{redact, redact_url};
 pub use verify::{Break, Fault, Pin, Verdict, Verified, verify};
 
 /// The log's directory inside the state directory.

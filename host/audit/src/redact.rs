@@ -30,6 +30,29 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The same for a text that is one address from its start to its end, whatever is in it. Of one that
+/// is no URL, `user:secret@host:path`, the user goes.
+///
+/// ```
+/// assert_eq!(warren_audit::redact_url("https://git.example/a b\"?key=s3cret"), "https://git.example/a b\"?***");
+/// ```
+pub fn redact_url(url: &str) -> String {
+    let mut out = String::with_capacity(url.len());
+    match (url.split_once("://"), url.rfind('@')) {
+        (Some((scheme, rest)), _) => {
+            out.push_str(scheme);
+            out.push_str("://");
+            push_redacted(&mut out, rest, scheme == "ssh");
+        }
+        (None, Some(at)) => {
+            out.push_str(MARK);
+            out.push_str(&url[at..]);
+        }
+        (None, None) => out.push_str(url),
+    }
+    out
+}
+
 fn ends_url(c: char) -> bool {
     c.is_whitespace() || c.is_control() || matches!(c, '`' | '"' | '\'' | '<' | '>')
 }

@@ -15,6 +15,7 @@ mod secret;
 mod show;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -123,7 +123,7 @@ impl Usage {
             "process" => used.process(record),
             "network" => used.one("process.network", record.target.as_deref(), record),
             "files" => used.one("root", record.target.as_deref(), record),
-            "plugin" => used.loads.add(record.outcome, 1, at),
+            "plugin" if record.verb == "load" => used.loads.add(record.outcome, 1, at),
             _ => {}
         }
     }

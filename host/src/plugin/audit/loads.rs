@@ -1,6 +1,6 @@
 //! Which components were loaded, and which were not.
 
-use warren_audit::{AuditLog, Entry, Outcome, capability};
+use warren_audit::{AuditError, AuditLog, Entry, Outcome, capability};
 
 use crate::plugin::load::LoadFailure;
 use crate::plugin::registry::{Plugin, Registry};
@@ -56,5 +56,46 @@ fn append(log: &AuditLog, entry: &Entry<'_>) {
             target = entry.target,
             "that a plugin was loaded, or not, cannot be recorded"
         );
+    }
+}
+
+/// What a person decides about a plugin.
+#[derive(Debug, Clone, Copy)]
+pub struct Decision<'a> {
+    /// `approve`, `revoke`, `add`, `remove`.
+    pub verb: &'static str,
+    /// The type.
+    pub handler: &'a str,
+    /// Digest of the component, where it is about one.
+    pub digest: Option<&'a str>,
+    /// Id of the grant, where it is about one.
+    pub grant: Option<&'a str>,
+    /// Who decides.
+    pub by: &'a str,
+}
+
+impl Decision<'_> {
+    /// Records it: before it holds as [`Outcome::Started`], then as it went. What cannot be recorded
+    /// must not hold.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be written.
+    pub fn record(
+        &self,
+        log: &AuditLog,
+        outcome: Outcome,
+        code: Option<&str>,
+    ) -> Result<(), AuditError> {
+        let by = format!("by {}", self.by);
+        let entry = Entry {
+            handler: Some(self.handler),
+            plugin: self.digest,
+            grant: self.grant,
+            code,
+            detail: Some(&by),
+            ..Entry::new(capability::PLUGIN, self.verb, outcome)
+        };
+        log.append_durable(&entry).map(drop)
     }
 }

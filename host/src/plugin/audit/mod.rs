@@ -17,6 +17,7 @@ use super::call::CallContext;
 use super::error::PluginError;
 use super::registry::Plugin;
 
+pub use loads::Decision;
 pub(crate) use loads::record_loads;
 pub use target::{Program, Target};
 

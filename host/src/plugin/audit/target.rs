@@ -44,7 +44,7 @@ impl fmt::Display for Target<'_> {
                 ref_name,
                 credential,
             } => {
-                f.write_str(&word(&redacted(url)))?;
+                f.write_str(&address(url))?;
                 if let Some(name) = ref_name {
                     write!(f, " ref={}", word(name))?;
                 }
@@ -56,7 +56,7 @@ impl fmt::Display for Target<'_> {
             Self::Program(Program::Alias(name)) => f.write_str(&word(name)),
             Self::Program(Program::Path(path)) => f.write_str(&word(path)),
             Self::Program(Program::InRoot(path)) => write!(f, "./{}", word(path)),
-            Self::Server(server) => f.write_str(&word(&redacted(server))),
+            Self::Server(server) => f.write_str(&address(server)),
             Self::Path(path) => f.write_str(&word(path)),
         }
     }
@@ -96,12 +96,10 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Without what may be secret, also in an address that is no URL: `user:secret@host:path`.
-fn redacted(url: &str) -> Cow<'_, str> {
-    match url.rfind('@') {
-        Some(at) if !url.contains("://") => Cow::Owned(format!("***{}", &url[at..])),
-        _ => warren_audit::redact(url),
-    }
+/// An address as one word, without what may be secret.
+fn address(url: &str) -> String {
+    // What is escaped in it already stays as it is.
+    word(&warren_audit::redact_url(url)).replace("%25", "%")
 }
 
 /// One word, whatever a guest has put into it.
@@ -131,6 +129,8 @@ mod tests {
             panic!("no remote");
         };
         assert_eq!(url, "https://***@git.example/a%20b.git?***");
+        let escaped = Target::Server("https://git.example/a%20b.git".into());
+        assert_eq!(escaped.to_string(), "https://git.example/a%20b.git");
         assert_eq!(ref_name.as_deref(), Some("refs/heads/a%20ref=b"));
         assert_eq!(credential.as_deref(), Some("acme"));
     }
