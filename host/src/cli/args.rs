@@ -360,6 +360,20 @@ pub(crate) enum Python {
     },
 }
 
+/// What a report is made for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// People at a terminal
+    #[default]
+    Text,
+    /// Programs
+    Json,
+    /// Tools that collect findings
+    Sarif,
+    /// People with a browser: one page that needs nothing else
+    Html,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Plugin {
     /// List the handlers, and what did not load
@@ -412,6 +426,29 @@ pub(crate) enum Plugin {
         /// Who approves; the user by default
         #[arg(long, value_name = "NAME")]
         by: Option<String>,
+    },
+    /// Show what every plugin asks for, was granted and by whom, has used, and was refused
+    #[command(after_help = "Example:\n  warren plugin report\n  \
+        warren plugin report --format html --out plugins.html\n  \
+        warren plugin report --format sarif --since 7d")]
+    Report {
+        /// As what
+        #[arg(long, value_enum, default_value_t)]
+        format: ReportFormat,
+        /// Where to; stdout by default
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        #[command(flatten)]
+        when: audit::Period,
+    },
+    /// Propose the least policy that covers what a plugin was seen to use
+    #[command(after_help = "Example:\n  warren plugin suggest git --since 30d")]
+    Suggest {
+        /// Its type
+        #[arg(value_name = "TYPE")]
+        handler: String,
+        #[command(flatten)]
+        when: audit::Period,
     },
     /// Keep the plugin of a type from loading, shipped or not
     #[command(after_help = "Example:\n  warren plugin revoke notes")]

@@ -5,6 +5,7 @@
 //! [`html`] show it.
 
 mod findings;
+mod gather;
 mod html;
 mod matrix;
 mod sarif;
@@ -21,6 +22,7 @@ use serde::Serialize;
 use warren_policy::{Change, Grant, Wants};
 
 pub use findings::{Finding, Level, RULES, Rule};
+pub use gather::gather;
 pub use html::html;
 pub use matrix::{Row, TargetUse};
 pub use sarif::sarif;

@@ -70,6 +70,16 @@ pub(crate) struct Which {
     /// That ended so
     #[arg(long, value_enum)]
     pub(crate) outcome: Option<Ended>,
+    #[command(flatten)]
+    pub(crate) when: Period,
+    /// With this text in verb, target, code or detail, in any case
+    #[arg(long)]
+    pub(crate) text: Option<String>,
+}
+
+/// From when to when.
+#[derive(Debug, Args)]
+pub(crate) struct Period {
     /// Written at this time or later: `2026-01-31`, `2026-01-31T12:00:00Z`, `today`, `yesterday`, or
     /// so long ago: `90m`, `12h`, `7d`. Days are of UTC
     #[arg(long, value_name = "TIME")]
@@ -77,9 +87,6 @@ pub(crate) struct Which {
     /// Written before this time
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
-    /// With this text in verb, target, code or detail, in any case
-    #[arg(long)]
-    pub(crate) text: Option<String>,
 }
 
 /// How a use ended.

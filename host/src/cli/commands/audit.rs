@@ -9,7 +9,7 @@ use warren_audit::{Filter, Page, Verdict, last, read, verify};
 use warren_disk::Dir;
 
 use super::super::args::Global;
-use super::super::args::audit::{Audit as Command, Which};
+use super::super::args::audit::{Audit as Command, Period, Which};
 use super::super::console::{Console, Reply};
 use super::super::error::CliError;
 use super::super::{exit, load_config, text};
@@ -111,15 +111,10 @@ async fn follow_log(
 }
 
 fn filter(which: &Which) -> Result<Filter, CliError> {
-    let now = Timestamp::now();
-    let time = |flag, text: &Option<String>| {
-        text.as_deref()
-            .map(|text| time(text, now).ok_or_else(|| bad_time(flag, text)))
-            .transpose()
-    };
+    let (from, until) = period(&which.when)?;
     Ok(Filter {
-        from: time("--since", &which.since)?,
-        until: time("--until", &which.until)?,
+        from,
+        until,
         tenant: which.tenant.clone(),
         project: which.project.clone(),
         dir_name: which.dir_name.clone(),
@@ -130,6 +125,17 @@ fn filter(which: &Which) -> Result<Filter, CliError> {
         outcome: which.outcome.map(Into::into),
         text: which.text.clone(),
     })
+}
+
+/// From when, and until when.
+pub(super) fn period(when: &Period) -> Result<(Option<Timestamp>, Option<Timestamp>), CliError> {
+    let now = Timestamp::now();
+    let time = |flag, text: &Option<String>| {
+        text.as_deref()
+            .map(|text| time(text, now).ok_or_else(|| bad_time(flag, text)))
+            .transpose()
+    };
+    Ok((time("--since", &when.since)?, time("--until", &when.until)?))
 }
 
 fn bad_time(flag: &str, text: &str) -> CliError {

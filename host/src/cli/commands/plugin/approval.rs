@@ -6,6 +6,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde_json::json;
 use warren::config::{Config, Opened};
+use warren::plugin::audit::Decision;
 use warren::plugin::{Examination, LoadError, Origin, read};
 use warren_model::HandlerType;
 use warren_policy::{Change, Verdict, diff, diff_imports, diff_wants};
@@ -13,6 +14,7 @@ use warren_policy::{Change, Verdict, diff, diff_imports, diff_wants};
 use super::super::super::console::{Console, Reply, safe};
 use super::super::super::error::CliError;
 use super::super::super::text;
+use super::decided::decided;
 
 /// The one component of a type, loaded or not; none: there is none.
 pub(super) fn of_type(
@@ -110,12 +112,22 @@ pub(super) fn approve(
     }
     let by = who(by);
     let approvals = config.approvals(&config.state_dir.value)?;
-    let id = found
-        .approve(&approvals, &by)
-        .map_err(|source| CliError::Inspect {
-            subject: handler.to_string(),
-            source,
-        })?;
+    let grant = found.review.as_ref().map(|review| review.id.to_string());
+    let decision = Decision {
+        verb: "approve",
+        handler: handler.as_str(),
+        digest: Some(&found.inspection.digest),
+        grant: grant.as_deref(),
+        by: &by,
+    };
+    let id = decided(config, decision, || {
+        found
+            .approve(&approvals, &by)
+            .map_err(|source| CliError::Inspect {
+                subject: handler.to_string(),
+                source,
+            })
+    })?;
     let said = format!("{shown}approved {handler} for {}: grant {id}\n", safe(&by));
     Reply::new(&value(true, Some(id.to_string())), said)
 }
@@ -161,13 +173,22 @@ pub(super) fn revoke(
 ) -> Result<Reply, CliError> {
     let by = who(by);
     let approvals = config.approvals(&config.state_dir.value)?;
-    approvals.change(|lock| lock.revoke(handler, &by, Timestamp::now()))?;
+    let decision = Decision {
+        verb: "revoke",
+        handler: handler.as_str(),
+        digest: None,
+        grant: None,
+        by: &by,
+    };
+    decided(config, decision, || {
+        Ok(approvals.change(|lock| lock.revoke(handler, &by, Timestamp::now()))?)
+    })?;
     let value = json!({ "type": handler, "revokedBy": by });
     Reply::new(&value, format!("{handler} does not load any more\n"))
 }
 
 /// Who gives the command, as far as anybody can tell.
-fn who(by: Option<&str>) -> String {
+pub(super) fn who(by: Option<&str>) -> String {
     let name = by.map(str::to_owned).or_else(|| std::env::var("USER").ok());
     match name.filter(|name| !name.trim().is_empty()) {
         Some(name) => safe(&name),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use warren::ProjectKey;
 use warren::config::{Config, Opened};
+use warren::plugin::audit::Decision;
 use warren::plugin::{LoadError, Origin, inspect, read};
 use warren_disk::atomic::{self, Durable};
 use warren_model::{DEFAULT_TENANT, HandlerType};
@@ -13,6 +14,8 @@ use warren_policy::{MANIFEST_BYTES_MAX, Manifest, SectionError, append_section, 
 
 use super::super::super::console::{Reply, safe};
 use super::super::super::error::CliError;
+use super::approval::who;
+use super::decided::decided;
 
 /// How many RootDirs an error names.
 const PLACES_SHOWN: usize = 10;
@@ -62,7 +65,16 @@ pub(super) fn add(config: &Config, opened: &Opened, file: &Path) -> Result<Reply
     let doing = || format!("copy the component into `{}`", dir.display());
     std::fs::create_dir_all(dir).map_err(CliError::io(doing()))?;
     let opened_dir = warren_disk::open_root(dir).map_err(CliError::io(doing()))?;
-    atomic::write(&opened_dir, &name, &bytes, Durable::Yes).map_err(CliError::io(doing()))?;
+    let decision = Decision {
+        verb: "add",
+        handler: handler.as_str(),
+        digest: Some(&examined.inspection.digest),
+        grant: None,
+        by: &who(None),
+    };
+    decided(config, decision, || {
+        atomic::write(&opened_dir, &name, &bytes, Durable::Yes).map_err(CliError::io(doing()))
+    })?;
     let next = match &problem {
         None => "it is approved: it loads from the next command on".to_owned(),
         Some(error) => error.hint().unwrap_or_else(|| error.to_string()),
@@ -111,13 +123,22 @@ pub(super) async fn remove(
             places,
         });
     }
-    config
-        .approvals(&config.state_dir.value)?
-        .change(|lock| lock.plugin.remove(handler))?;
-    for path in &files {
-        let doing = || format!("delete `{}`", path.display());
-        std::fs::remove_file(path).map_err(CliError::io(doing()))?;
-    }
+    let decision = Decision {
+        verb: "remove",
+        handler: handler.as_str(),
+        digest: None,
+        grant: None,
+        by: &who(None),
+    };
+    decided(config, decision, || {
+        config
+            .approvals(&config.state_dir.value)?
+            .change(|lock| lock.plugin.remove(handler))?;
+        files.iter().try_for_each(|path| {
+            let doing = format!("delete `{}`", path.display());
+            std::fs::remove_file(path).map_err(CliError::io(doing))
+        })
+    })?;
     let value = json!({ "type": handler, "removed": files, "leftWithout": places });
     let deleted = files
         .iter()

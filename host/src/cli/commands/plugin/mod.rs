@@ -1,7 +1,9 @@
 //! `warren plugin …`
 
 mod approval;
+mod decided;
 mod files;
+mod report;
 
 use serde_json::{Value, json};
 use warren::plugin::{Examination, LoadError, LoadFailure, Plugin, check_exports};
@@ -24,6 +26,9 @@ pub(super) async fn run(
     } = command
     {
         return files::stamp(file, manifest, out);
+    }
+    if let Command::Suggest { handler, when } = command {
+        return report::suggest(&config, &handler.parse()?, when);
     }
     let opened = super::open(cli, console).await?;
     match command {
@@ -66,7 +71,10 @@ pub(super) async fn run(
         Command::Revoke { handler, by } => {
             approval::revoke(&config, &handler.parse()?, by.as_deref())
         }
-        Command::Stamp { .. } => unreachable!("answered above"),
+        Command::Report { format, out, when } => {
+            report::report(&config, &opened, *format, out.as_deref(), when)
+        }
+        Command::Stamp { .. } | Command::Suggest { .. } => unreachable!("answered above"),
     }
 }
 
