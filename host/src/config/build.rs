@@ -10,7 +10,8 @@ use warren_process::{Identities, Launcher, ProcessError};
 use super::{Config, ConfigError, Setting, logins};
 use crate::error::Error;
 use crate::plugin::{
-    HttpClient, LoadFailure, PluginError, PoolSize, Runtime, RuntimeConfig, Services, Sources,
+    CompileConfig, HttpClient, LoadFailure, PluginError, PoolSize, Runtime, RuntimeConfig, Services,
+    Sources,
 };
 use crate::service::{Service, ServiceConfig, directories};
 
@@ -91,6 +92,7 @@ impl Config {
             sources,
             pool: PoolSize::default(),
             services,
+            compile: CompileConfig::beside_this_program(),
         })
         .await
         .map_err(|error| OpenError::Runtime(Box::new(error)))?;

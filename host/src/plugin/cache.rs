@@ -22,6 +22,9 @@ use crate::seal::{MAC_BYTES, Seal, open_plain};
 /// Changes when the layout of an entry does.
 const FORMAT: &str = "warren compiled component 1";
 
+/// What a remembered failure is.
+const FAILURE: &str = "warren compile failure 1";
+
 /// Most bytes of an entry; native code is a few times the size of its component.
 const ENTRY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
@@ -129,6 +132,38 @@ impl Cache {
         )
     }
 
+    /// Why a component did not compile within `limits` at an earlier start.
+    pub(crate) fn failure(&self, engine: &Engine, digest: &str, limits: &str) -> Option<String> {
+        let name = failure_name(engine, digest);
+        let bytes = read(&self.dir.join(&name)).ok()?;
+        let (mac, payload) = bytes.split_at_checked(MAC_BYTES)?;
+        if !self.seal.verify(FAILURE, &name, payload, mac) {
+            return None;
+        }
+        let (under, why) = std::str::from_utf8(payload).ok()?.split_once('\n')?;
+        (under == limits).then(|| why.to_owned())
+    }
+
+    /// Remembers that a component did not compile within `limits`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it cannot be written.
+    pub(crate) fn store_failure(
+        &self,
+        engine: &Engine,
+        digest: &str,
+        limits: &str,
+        why: &str,
+    ) -> io::Result<()> {
+        let name = failure_name(engine, digest);
+        let payload = format!("{limits}\n{why}");
+        let mut bytes = self.seal.mac(FAILURE, &name, payload.as_bytes()).to_vec();
+        bytes.extend(payload.as_bytes());
+        let dir = warren_disk::open_root(&self.dir)?;
+        atomic::write(&dir, &name, &bytes, Durable::No)
+    }
+
     /// The payload of an entry whose MAC is valid for this name.
     fn verify<'a>(&self, name: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let (mac, payload) = bytes.split_at_checked(MAC_BYTES)?;
@@ -148,6 +183,10 @@ fn name(engine: &Engine, digest: &str) -> String {
     engine.precompile_compatibility_hash().hash(&mut hasher);
     let engine = hex(&hasher.0.finalize()[..16]);
     format!("{digest}-{engine}.cwasm")
+}
+
+fn failure_name(engine: &Engine, digest: &str) -> String {
+    name(engine, digest).replace(".cwasm", ".failed")
 }
 
 /// Payload: length of the description, the description, code.

@@ -1,9 +1,7 @@
 //! From bytes to a component that can be instantiated.
 
-use std::sync::Arc;
-
+use wasmtime::Engine;
 use wasmtime::component::{Component, Linker};
-use wasmtime::{CodeBuilder, Engine};
 
 use super::bindings::FullPre;
 use super::capabilities;
@@ -11,23 +9,6 @@ use super::grants::Grants;
 use super::inspect::Inspection;
 use super::load_error::LoadError;
 use super::state::CallState;
-
-/// Compiles a component on a thread where that may take its time.
-///
-/// The size of the binary is checked by [`super::inspect::inspect`] before.
-pub(crate) async fn compile(engine: &Engine, bytes: Arc<[u8]>) -> Result<Component, LoadError> {
-    let engine = engine.clone();
-    let compiled = tokio::task::spawn_blocking(move || {
-        CodeBuilder::new(&engine)
-            .wasm_binary(&bytes[..], None)?
-            .compile_component()
-    });
-    match compiled.await {
-        Ok(Ok(component)) => Ok(component),
-        Ok(Err(error)) => Err(LoadError::Compile(chain(&error))),
-        Err(error) => Err(LoadError::Internal(error.to_string())),
-    }
-}
 
 /// Checks the imports alone.
 ///

@@ -25,6 +25,9 @@ pub struct PoolSize {
     pub memory_bytes_max: usize,
     /// Most elements of one table.
     pub table_elements_max: usize,
+    /// Most bytes of the linear memories of all calls together. One Project never gets more than
+    /// half of what all calls share.
+    pub memory_bytes_total: usize,
 }
 
 impl Default for PoolSize {
@@ -33,6 +36,7 @@ impl Default for PoolSize {
             calls: 64,
             memory_bytes_max: 256 * 1024 * 1024,
             table_elements_max: 20_000,
+            memory_bytes_total: 2 * 1024 * 1024 * 1024,
         }
     }
 }
@@ -46,12 +50,23 @@ const CORE_INSTANCES_PER_CALL: u32 = 16;
 ///
 /// Fails when the pool's address space cannot be reserved or no thread can be started.
 pub(crate) fn engine(pool: &PoolSize) -> wasmtime::Result<Engine> {
-    let engine = Engine::new(&config(pool))?;
+    let mut config = config();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(pool)));
+    let engine = Engine::new(&config)?;
     start_ticker(&engine)?;
     Ok(engine)
 }
 
-fn config(pool: &PoolSize) -> Config {
+/// An engine that only compiles: for the same code, without the pool and the ticker.
+///
+/// # Errors
+///
+/// Fails when the machine is not one that can be compiled for.
+pub(crate) fn compiler() -> wasmtime::Result<Engine> {
+    Engine::new(&config())
+}
+
+fn config() -> Config {
     let mut config = Config::new();
     config
         .strategy(Strategy::Cranelift)
@@ -72,8 +87,7 @@ fn config(pool: &PoolSize) -> Config {
         .wasm_exceptions(false)
         .wasm_stack_switching(false)
         .wasm_custom_page_sizes(false)
-        .wasm_wide_arithmetic(false)
-        .allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(pool)));
+        .wasm_wide_arithmetic(false);
     config
 }
 

@@ -13,6 +13,8 @@ use super::load_error::LoadError;
 pub enum LimitKind {
     /// Linear memory.
     Memory,
+    /// Linear memory of all calls together: the Project's others hold what it may have.
+    HostMemory,
     /// Tables.
     Table,
     /// Time in guest code.
@@ -29,6 +31,7 @@ impl LimitKind {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",
+            Self::HostMemory => "memory that all calls share",
             Self::Table => "table",
             Self::Cpu => "CPU time",
             Self::Stack => "stack",

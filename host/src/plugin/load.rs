@@ -257,7 +257,10 @@ async fn load(
             (pre, description)
         }
         None => {
-            let component = component::compile(&host.engine, bytes).await?;
+            let component = host
+                .compiler
+                .compile(&host.engine, &host.cache, &inspection.digest, bytes)
+                .await?;
             let pre = component::link(&host.engine, &component, inspection, &grants)?;
             let description = host.describe(origin, &pre, &grants.limits).await?;
             keep(host, inspection, component, &description);

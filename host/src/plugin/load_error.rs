@@ -113,6 +113,9 @@ pub enum LoadError {
     /// It does not compile.
     #[error("the component does not compile: {0}")]
     Compile(String),
+    /// Its compilation passed a limit, now or at an earlier start.
+    #[error("the component does not compile within its limits: {0}")]
+    CompileLimit(String),
     /// `describe` failed.
     #[error("`describe` failed")]
     Describe(#[source] Box<PluginError>),
@@ -235,7 +238,7 @@ impl LoadError {
             Self::UnwantedImport(_) => "UnwantedImport",
             Self::NotApproved(_) => "PluginNotApproved",
             Self::Lock(_) => "PluginLock",
-            Self::Compile(_) => "PluginCompile",
+            Self::Compile(_) | Self::CompileLimit(_) => "PluginCompile",
             Self::Describe(_) | Self::BadDescription { .. } => "PluginDescription",
             Self::DuplicateHandlerType { .. } => "DuplicateHandlerType",
             Self::ReservedHandlerType(_) => "ReservedHandlerType",
@@ -272,6 +275,9 @@ impl LoadError {
             Self::Lock(error) => return error.hint(),
             Self::UngrantedImport(_) => {
                 "grant them to its type in the policy, or remove the plugin; `warren policy show` prints the policy".into()
+            }
+            Self::CompileLimit(_) => {
+                "build it smaller; it is not tried again until it or the host has changed".into()
             }
             Self::DuplicateHandlerType { .. } => "remove one of the two".into(),
             Self::ReservedHandlerType(_) => {

@@ -10,6 +10,7 @@ mod bindings;
 mod cache;
 mod call;
 mod capabilities;
+mod compile;
 mod component;
 mod convert;
 mod engine;
@@ -24,6 +25,7 @@ mod registry;
 mod runtime;
 mod services;
 mod setup;
+mod slots;
 mod state;
 mod stdio;
 #[cfg(test)]
@@ -35,6 +37,7 @@ mod wasi;
 
 pub use call::{CallContext, CallMode, Cancel, ProgressSink, Suspended};
 pub use capabilities::http::HttpClient;
+pub use compile::{COMPILE_WORKER, CompileConfig, CompileLimits, compile_worker};
 pub use engine::{EPOCH, PoolSize};
 pub use error::{GitFailure, LimitKind, PluginError, ProcessFailure};
 pub use grants::{

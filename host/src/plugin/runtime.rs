@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use warren_model::{HandlerType, Metadata, Receipt};
 use wasmtime::{Engine, Store};
@@ -17,6 +17,7 @@ use super::bindings::FullPre;
 use super::bindings::warren::handler::types as wit;
 use super::cache::Cache;
 use super::call::{CallContext, CallMode, Request, Returned, StopOnDrop, Suspended};
+use super::compile::{CompileConfig, Compiler};
 use super::engine::{PoolSize, engine};
 use super::error::PluginError;
 use super::grants::Limits;
@@ -24,6 +25,7 @@ use super::load::{Examination, Found, LoadFailure, Sources, find_all, load_all};
 use super::load_error::{LoadError, Origin};
 use super::registry::{Description, Plugin, Registry};
 use super::services::Services;
+use super::slots::{Slot, Slots};
 use super::state::{CallState, on_epoch};
 use super::{convert, setup, verdict};
 
@@ -32,6 +34,9 @@ const STOP_GRACE: Duration = Duration::from_secs(30);
 
 /// How much earlier than its call a capability's work must end.
 const WORK_MARGIN: Duration = Duration::from_secs(1);
+
+/// What `describe` counts as; no Project is called so.
+const DESCRIBE: &str = "describe";
 
 /// Longest `describe`.
 const DESCRIBE_MAX: Duration = Duration::from_secs(5);
@@ -47,6 +52,8 @@ pub struct RuntimeConfig {
     pub pool: PoolSize,
     /// What stands behind the capabilities.
     pub services: Services,
+    /// How components are compiled.
+    pub compile: CompileConfig,
 }
 
 /// What loading and calling share.
@@ -54,7 +61,8 @@ pub(crate) struct Host {
     pub(crate) engine: Engine,
     pub(crate) cache: Cache,
     pub(crate) services: Services,
-    slots: Semaphore,
+    slots: Slots,
+    pub(crate) compiler: Compiler,
 }
 
 /// The loaded handlers, ready to be called.
@@ -76,7 +84,8 @@ impl Runtime {
             engine: engine(&config.pool).map_err(|e| LoadError::Internal(format!("{e:#}")))?,
             cache: Cache::open(&config.state_dir).map_err(LoadError::Cache)?,
             services: config.services,
-            slots: Semaphore::new(config.pool.calls as usize),
+            slots: Slots::new(&config.pool),
+            compiler: Compiler::new(config.compile),
         };
         let (registry, failures) = load_all(&host, &config.sources).await;
         for failure in &failures {
@@ -224,8 +233,8 @@ impl Runtime {
 }
 
 /// A call's turn: how long it may take.
-struct Slot<'a> {
-    permit: SemaphorePermit<'a>,
+struct Turn {
+    slot: Slot,
     deadline: Instant,
     limit: Duration,
 }
@@ -245,16 +254,16 @@ impl Host {
         request: Request<'_>,
     ) -> Result<Ended, PluginError> {
         let handler = plugin.handler_type().to_string();
-        let (permit, deadline, limit) = self.slot(plugin, cx, &handler).await?;
+        let (slot, deadline, limit) = self.slot(plugin, cx, &handler).await?;
         let trail = Trail::new(self.services.audit.clone(), plugin, cx, request.name())?;
         let open = trail.begin(whole_call(request.name()));
         let open = open.map_err(|Unrecorded| trail.error())?;
-        let slot = Slot {
-            permit,
+        let turn = Turn {
+            slot,
             deadline,
             limit,
         };
-        let (ended, counts) = self.run(plugin, cx, request, slot, &trail).await;
+        let (ended, counts) = self.run(plugin, cx, request, turn, &trail).await;
         // Whatever could not be recorded on the way makes the call fail, too.
         match open.end(End::of_call(ended.as_ref().err()), &counts) {
             Ok(()) if trail.is_whole() => ended,
@@ -268,15 +277,15 @@ impl Host {
         plugin: &Plugin,
         cx: &CallContext,
         request: Request<'_>,
-        slot: Slot<'_>,
+        turn: Turn,
         trail: &Trail,
     ) -> (Result<Ended, PluginError>, Vec<(&'static str, u64)>) {
         let handler = plugin.handler_type().to_string();
-        let Slot {
-            permit,
+        let Turn {
+            slot,
             deadline,
             limit,
-        } = slot;
+        } = turn;
         let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
         let (jobs, mut jobs_ended) = mpsc::channel(1);
         // Host work ends a little earlier, so that the handler can still say what failed.
@@ -287,7 +296,7 @@ impl Host {
             cx,
             work_deadline,
             &stop,
-            jobs,
+            (slot, jobs),
             trail,
         );
         let state = match state {
@@ -311,7 +320,6 @@ impl Host {
         setup::finish(store.data(), request.name(), ended.as_ref().err());
         let counts = setup::counts(store.data());
         drop(store);
-        drop(permit);
         drop(stop);
         // The caller may delete the root next: nothing of this call may still work in it.
         if timeout(STOP_GRACE, jobs_ended.recv()).await.is_err() {
@@ -334,25 +342,25 @@ impl Host {
         plugin: &Plugin,
         cx: &CallContext,
         handler: &str,
-    ) -> Result<(SemaphorePermit<'_>, Instant, Duration), PluginError> {
+    ) -> Result<(Slot, Instant, Duration), PluginError> {
         let limits = &plugin.grants.limits;
         let asked = Instant::now();
         let latest = cx.deadline.unwrap_or(asked + limits.wall);
-        let permit = tokio::select! {
-            permit = timeout_at(latest, self.slots.acquire()) => permit,
+        let project = format!("{}/{}", cx.tenant, cx.project);
+        let slot = tokio::select! {
+            slot = timeout_at(latest, self.slots.acquire(&project)) => slot,
             () = cx.cancel.cancelled() => return Err(PluginError::Cancelled),
         };
-        let Ok(permit) = permit else {
+        let Ok(slot) = slot else {
             return Err(PluginError::Timeout {
                 handler: handler.to_owned(),
                 limit: latest.saturating_duration_since(asked),
             });
         };
-        let permit = permit.map_err(|error| PluginError::Internal(error.to_string()))?;
         let start = Instant::now();
         let own = start + limits.wall;
         let deadline = cx.deadline.map_or(own, |asked| asked.min(own));
-        Ok((permit, deadline, deadline.saturating_duration_since(start)))
+        Ok((slot, deadline, deadline.saturating_duration_since(start)))
     }
 
     fn store(&self, state: CallState, limits: &Limits) -> Store<CallState> {
@@ -373,13 +381,9 @@ impl Host {
     ) -> Result<Description, LoadError> {
         let name = origin.name();
         let failed = |error| LoadError::Describe(Box::new(error));
-        let _permit = self
-            .slots
-            .acquire()
-            .await
-            .map_err(|error| LoadError::Internal(error.to_string()))?;
+        let slot = self.slots.acquire(DESCRIBE).await;
         let (jobs, _jobs_ended) = mpsc::channel(1);
-        let mut store = self.store(setup::bare_state(&name, limits, jobs), limits);
+        let mut store = self.store(setup::bare_state(&name, limits, slot, jobs), limits);
         let guest = async {
             let instance = pre.instantiate_async(&mut store).await?;
             let handler = instance.warren_handler_handler();

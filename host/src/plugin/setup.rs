@@ -20,6 +20,7 @@ use super::grants::{Limits, RootAccess};
 use super::registry::Plugin;
 use super::runtime::is_dry;
 use super::services::Services;
+use super::slots::Slot;
 use super::state::{CallState, Label, Meter};
 use super::stdio::Tail;
 
@@ -33,7 +34,7 @@ pub(crate) fn state(
     cx: &CallContext,
     deadline: Instant,
     stop: &StopOnDrop,
-    jobs: mpsc::Sender<()>,
+    (slot, jobs): (Slot, mpsc::Sender<()>),
     trail: &Trail,
 ) -> Result<CallState, PluginError> {
     let limits = &plugin.grants.limits;
@@ -55,7 +56,7 @@ pub(crate) fn state(
         project: Some(cx.project.clone()),
         dir_name: Some(cx.dir_name.clone()),
     };
-    let mut state = new_state(label, wasi.build(), limits, (stdout, stderr), jobs);
+    let mut state = new_state(label, wasi.build(), limits, (stdout, stderr), slot, jobs);
     state.files = files;
     state.trail = Some(trail.clone());
     state.progress = ProgressCall::new(Some(cx.progress.clone()));
@@ -69,7 +70,12 @@ pub(crate) fn state(
 }
 
 /// State of a call that can reach nothing: `describe`.
-pub(crate) fn bare_state(plugin: &str, limits: &Limits, jobs: mpsc::Sender<()>) -> CallState {
+pub(crate) fn bare_state(
+    plugin: &str,
+    limits: &Limits,
+    slot: Slot,
+    jobs: mpsc::Sender<()>,
+) -> CallState {
     let (stdout, stderr) = (Tail::new(limits.stdio_bytes), Tail::new(limits.stdio_bytes));
     let wasi = builder(limits, &stdout, &stderr).build();
     let label = Label {
@@ -78,7 +84,7 @@ pub(crate) fn bare_state(plugin: &str, limits: &Limits, jobs: mpsc::Sender<()>) 
         project: None,
         dir_name: None,
     };
-    new_state(label, wasi, limits, (stdout, stderr), jobs)
+    new_state(label, wasi, limits, (stdout, stderr), slot, jobs)
 }
 
 fn new_state(
@@ -86,6 +92,7 @@ fn new_state(
     wasi: WasiCtx,
     limits: &Limits,
     (stdout, stderr): (Tail, Tail),
+    slot: Slot,
     jobs: mpsc::Sender<()>,
 ) -> CallState {
     let mut table = ResourceTable::with_capacity(TABLE_START);
@@ -94,7 +101,7 @@ fn new_state(
         label,
         wasi,
         table,
-        meter: Meter::new(limits),
+        meter: Meter::new(limits, slot),
         stdout,
         stderr,
         log: LogCall::new(limits),

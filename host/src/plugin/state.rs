@@ -18,6 +18,7 @@ use super::capabilities::progress::ProgressCall;
 use super::error::LimitKind;
 use super::files::{FileCall, FilesView};
 use super::grants::Limits;
+use super::slots::Slot;
 use super::stdio::Tail;
 
 /// Which call this is, for logs.
@@ -97,11 +98,12 @@ pub(crate) struct Meter {
     table_elements: usize,
     instances: usize,
     epochs_left: u64,
+    slot: Slot,
     pub(crate) hit: Option<LimitKind>,
 }
 
 impl Meter {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits, slot: Slot) -> Self {
         Self {
             memory_max: limits.memory_bytes,
             memory: 0,
@@ -109,10 +111,14 @@ impl Meter {
             table_elements: 0,
             instances: limits.instances,
             epochs_left: limits.cpu_epochs,
+            slot,
             hit: None,
         }
     }
 }
+
+/// How often a guest lets others go first at most.
+const TURNS_MAX: u32 = 64;
 
 /// A guest passed its CPU limit.
 #[derive(Debug, thiserror::Error)]
@@ -129,9 +135,15 @@ pub(crate) fn on_epoch(
         return Err(CpuLimit.into());
     }
     meter.epochs_left -= 1;
+    // Once for each call of the Project: however many it has, they get one turn a round.
+    let turns = meter.slot.running().clamp(1, TURNS_MAX);
     Ok(UpdateDeadline::YieldCustom(
         1,
-        Box::pin(tokio::task::yield_now()),
+        Box::pin(async move {
+            for _ in 0..turns {
+                tokio::task::yield_now().await;
+            }
+        }),
     ))
 }
 
@@ -145,6 +157,10 @@ impl ResourceLimiter for Meter {
         let total = self.memory.saturating_add(desired.saturating_sub(current));
         if total > self.memory_max {
             self.hit = Some(LimitKind::Memory);
+            return Ok(false);
+        }
+        if !self.slot.grow(total) {
+            self.hit = Some(LimitKind::HostMemory);
             return Ok(false);
         }
         self.memory = total;
