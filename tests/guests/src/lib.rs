@@ -4,6 +4,8 @@ mod abuse;
 mod disk;
 mod files;
 mod fuzz;
+#[cfg_attr(not(target_os = "wasi"), path = "raw_none.rs")]
+mod raw;
 
 use serde_json::{Value, json};
 use warren_sdk::bindings::exports::warren::handler::handler::{Guest, Suspended};
@@ -24,6 +26,7 @@ impl Guest for Hostile {
     fn suspend(_: Root, current: String) -> Result<Suspended, Error> {
         let loss = match scenario(&current).as_str() {
             "many-losses" => vec![lost(); 500_000],
+            "most-losses" => vec![lost(); 4_000_000],
             "empty-root" => {
                 files::empty(&warren_sdk::root());
                 Vec::new()
@@ -42,7 +45,10 @@ impl Guest for Hostile {
         play(&current).map(drop)
     }
 
-    fn perform(_: Root, action: String, _: String, _: String) -> Result<String, Error> {
+    fn perform(_: Root, action: String, _: String, current: String) -> Result<String, Error> {
+        if !scenario(&current).is_empty() {
+            return play(&current);
+        }
         Ok(json!({ "action": action }).to_string())
     }
 }
@@ -90,6 +96,9 @@ fn play(metadata: &str) -> Result<String, Error> {
             warren_sdk::log::info(&"x".repeat(32 << 20));
             Ok(metadata.to_owned())
         }
+        "random" => report(json!({ "bytes": raw::random() })),
+        "random-list" => report(json!({ "bytes": raw::random_list() })),
+        name if name.starts_with("raw-") => report(raw::play(name)),
         "huge-url" => abuse::huge_url(),
         "process" => abuse::process(metadata),
         "git" => abuse::git(),

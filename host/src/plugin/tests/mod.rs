@@ -2,11 +2,14 @@
 
 mod audit;
 mod cache;
+mod fair;
 mod files;
 mod hostile;
 mod http;
 mod load;
 mod quota;
+mod raw;
+mod room;
 mod suspend;
 
 use std::path::{Path, PathBuf};
@@ -128,6 +131,19 @@ impl World {
             progress: Arc::new(|_, _, _| {}),
             cancel: Cancel::default(),
         }
+    }
+
+    /// A call of another Project.
+    fn cx_of(&self, project: &str) -> CallContext {
+        CallContext {
+            project: project.parse().unwrap(),
+            ..self.cx()
+        }
+    }
+
+    async fn play_for(&self, project: &str, scenario: &str) -> Result<Value, PluginError> {
+        let spec = json!({ "scenario": scenario });
+        self.play_in(self.cx_of(project), spec).await
     }
 
     async fn play(&self, scenario: &str) -> Result<Value, PluginError> {
