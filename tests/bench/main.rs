@@ -9,6 +9,7 @@ mod checks;
 mod create;
 mod git;
 mod python;
+mod quota;
 mod table;
 mod world;
 
@@ -41,6 +42,9 @@ fn main() {
     }
     if runs("python") {
         python::run(&mut table);
+    }
+    if runs("quota") {
+        runtime.block_on(quota::run(&mut table));
     }
     println!("{table}");
 }

@@ -10,8 +10,8 @@ use warren_process::{Identities, Launcher, ProcessError};
 use super::{Config, ConfigError, Setting, logins};
 use crate::error::Error;
 use crate::plugin::{
-    CompileConfig, HttpClient, LoadFailure, PluginError, PoolSize, Runtime, RuntimeConfig, Services,
-    Sources,
+    CompileConfig, HttpClient, LoadFailure, PluginError, PoolSize, Runtime, RuntimeConfig,
+    Services, Sources,
 };
 use crate::service::{Service, ServiceConfig, directories};
 

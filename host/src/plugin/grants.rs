@@ -31,8 +31,8 @@ pub struct GitGrant {
     pub received_bytes_max: Option<u64>,
 }
 
-/// Which programs a plugin may run.
-#[derive(Debug, Clone)]
+/// Which programs a plugin may run; by default none.
+#[derive(Debug, Clone, Default)]
 pub struct ProcessGrant {
     /// Programs by alias and by path.
     pub programs: Arc<Programs>,

@@ -110,6 +110,9 @@ impl Slots {
         for project in state.projects.values_mut() {
             project.waiting.retain(|(_, sender)| !sender.is_closed());
         }
+        state
+            .projects
+            .retain(|_, project| project.running() > 0 || !project.waiting.is_empty());
         let may = |project: &Project| {
             let running = project.running();
             running == 0 || running + 1 < free
