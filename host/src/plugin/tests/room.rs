@@ -59,6 +59,7 @@ fn what_a_guest_hands_over_is_bounded() {
 async fn hands_over() {
     let mut roomy = grants();
     roomy.limits.memory_bytes = 256 << 20;
+    roomy.limits.wall = Duration::from_secs(300);
     let world = World::with(hostile(), roomy).await;
     let most = peak(async {
         for (scenario, code) in [
