@@ -7,11 +7,18 @@ use tempfile::TempDir;
 use warren::plugin::{CompileConfig, CompileLimits, LoadFailure, Runtime, RuntimeConfig, Sources};
 use wasm_encoder::{
     BlockType, CodeSection, Component, ComponentExportKind, ComponentExportSection,
-    ComponentInstanceSection, Function, FunctionSection, Instruction, Module, ModuleSection,
-    TypeSection, ValType,
+    ComponentInstanceSection, CustomSection, Function, FunctionSection, Instruction, Module,
+    ModuleSection, TypeSection, ValType,
 };
 
 const HANDLER: &str = "warren:handler/handler@0.1.0";
+
+const MANIFEST: &str = r#"
+manifest = 1
+name = "Bomb"
+version = "0.0.1"
+type = "bomb"
+"#;
 
 fn component(functions: &[Function]) -> Vec<u8> {
     let (mut types, mut signatures, mut code) = (
@@ -32,6 +39,10 @@ fn component(functions: &[Function]) -> Vec<u8> {
     exports.export(HANDLER, ComponentExportKind::Instance, 0, None);
     let mut component = Component::new();
     component
+        .section(&CustomSection {
+            name: "warren:manifest".into(),
+            data: MANIFEST.as_bytes().into(),
+        })
         .section(&ModuleSection(&module))
         .section(&instances)
         .section(&exports);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use warren::plugin::{
     CallContext, CallMode, Cancel, GitGrant, GrantTable, Grants, Plugin, ProcessGrant, Runtime,
-    RuntimeConfig, Sources,
+    RuntimeConfig, Sources, Trust,
 };
 use warren_model::{DirName, Metadata, TenantId};
 use warren_testkit::Work;
@@ -37,7 +37,7 @@ impl Side {
             state_dir: work.dir("quota-state"),
             sources: Sources {
                 shipped: vec![("hostile", warren_testkit::hostile())],
-                grants: table,
+                trust: Trust::Given(table),
                 ..Sources::default()
             },
             ..RuntimeConfig::default()
