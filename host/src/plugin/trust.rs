@@ -23,13 +23,13 @@ pub enum Trust {
     /// What policy and approvals say.
     Reviewed(Arc<Authority>),
     /// What the embedder of the runtime gives each type itself, without asking anybody.
-    Given(GrantTable),
+    Given(Box<GrantTable>),
 }
 
 impl Default for Trust {
     /// Every plugin is plain.
     fn default() -> Self {
-        Self::Given(GrantTable::default())
+        Self::Given(Box::default())
     }
 }
 

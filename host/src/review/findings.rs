@@ -161,7 +161,7 @@ pub(super) fn of(plugin: &PluginReport) -> Vec<Finding> {
             ),
         );
     }
-    all.sort_by(|a, b| b.level.cmp(&a.level));
+    all.sort_by_key(|finding| std::cmp::Reverse(finding.level));
     all
 }
 

@@ -88,7 +88,7 @@ impl Log {
             assert_eq!(written, whole);
         }
         // The whole chain costs more: now and then.
-        if self.appended.is_power_of_two() || self.appended % 512 == 0 {
+        if self.appended.is_power_of_two() || self.appended.is_multiple_of(512) {
             let verified = verify(&self.state, None).expect("it can be read");
             assert!(verified.broken.is_none(), "{verified:?}");
         }

@@ -192,6 +192,17 @@ pub(crate) fn quota(report: &QuotaReport) -> String {
     )
 }
 
+/// Files whose content was accepted.
+pub(crate) fn resealed(files: &[String]) -> String {
+    match files {
+        [] => "every file has the host's seal already\n".to_owned(),
+        files => files
+            .iter()
+            .map(|file| format!("sealed {}\n", safe(file)))
+            .collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use warren::service::{SuspendReport, SuspendedRoot};
@@ -263,16 +274,5 @@ mod tests {
             "disposing in default/p would do this; nothing was changed\n  \
              a would go; nothing in it would be lost\n  b is kept\n"
         );
-    }
-}
-
-/// Files whose content was accepted.
-pub(crate) fn resealed(files: &[String]) -> String {
-    match files {
-        [] => "every file has the host's seal already\n".to_owned(),
-        files => files
-            .iter()
-            .map(|file| format!("sealed {}\n", safe(file)))
-            .collect(),
     }
 }

@@ -146,7 +146,7 @@ async fn another_version_or_interface_is_named() {
         let (_dir, mut config) = from_dir(&[("hostile.wasm", &bytes)]);
         let mut table = GrantTable::default();
         table.set("hostile", grants());
-        config.sources.trust = Trust::Given(table);
+        config.sources.trust = Trust::Given(table.into());
         only_failure(config).await
     };
     let error = load(patched(

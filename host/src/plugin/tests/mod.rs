@@ -82,7 +82,7 @@ fn config(shipped: &[(&'static str, &'static [u8])], grants: Grants) -> RuntimeC
         state_dir: STATE.path().to_owned(),
         sources: Sources {
             shipped: shipped.to_vec(),
-            trust: Trust::Given(table),
+            trust: Trust::Given(table.into()),
             ..Sources::default()
         },
         ..RuntimeConfig::default()
