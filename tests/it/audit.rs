@@ -230,3 +230,117 @@ fn a_use_that_cannot_be_recorded_does_not_happen() {
     world.create("p", &["--type", "temp"]);
     intact(&world);
 }
+
+fn plugin<'a>(report: &'a Value, handler: &str) -> &'a Value {
+    let plugins = report["plugins"].as_array().unwrap();
+    let found = plugins.iter().find(|one| one["handler"] == handler);
+    found.unwrap_or_else(|| panic!("{handler} is not in {report}"))
+}
+
+fn row<'a>(plugin: &'a Value, key: &str) -> &'a Value {
+    let rows = plugin["matrix"].as_array().unwrap();
+    let found = rows.iter().find(|row| row["key"] == key);
+    found.unwrap_or_else(|| panic!("{key} is not in {plugin}"))
+}
+
+#[test]
+fn the_report_answers_what_a_reviewer_asks() {
+    let world = World::new();
+    let (_remote, url) = world.remote("up.git", "main", &[("a.txt", "a\n")]);
+    world.ok(&["workspace", "init", "p"]);
+    world.create_git("p", &url, &[]);
+    let evil = "https://10.0.0.1/x.git";
+    world.create_fails("p", &["--type", "git", "--repo", evil], "GitDenied");
+    world.ok(&["plugin", "revoke", "python", "--by", "ann"]);
+    let decided = search(&world, &["--capability", "plugin", "--text", "revoke"]);
+    let outcomes: Vec<_> = decided.iter().map(|one| one["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["started", "ok"]);
+    assert_eq!(decided[1]["detail"], "by ann");
+
+    let report = world.ok(&["plugin", "report"]);
+    let git = plugin(&report, "git");
+    // What can it reach?
+    let remotes = row(git, "git.remotes");
+    assert_eq!(remotes["granted"][0], "@allow");
+    let allowed = remotes["standsFor"][0].as_str().unwrap();
+    assert!(allowed.starts_with("http://127.0.0.1:"), "{allowed}");
+    assert!(remotes["reason"].is_string());
+    // What did it do, and what was it refused?
+    let target = |wanted: &str| {
+        let all = remotes["targets"].as_array().unwrap();
+        let found = all.iter().find(|one| one["target"] == wanted);
+        found.unwrap_or_else(|| panic!("{wanted} is not in {remotes}"))
+    };
+    assert_eq!(
+        (&target(&url)["ok"], &target(&url)["denied"]),
+        (&1.into(), &0.into())
+    );
+    assert_eq!(
+        (&target(evil)["ok"], &target(evil)["denied"]),
+        (&0.into(), &1.into())
+    );
+    assert!(target(evil)["lastDenied"].is_string());
+    assert_eq!(git["calls"]["init"]["ok"], 1);
+    // Who approved it?
+    assert_eq!(git["approval"]["by"], "this version of Warren");
+    let python = plugin(&report, "python");
+    assert_eq!(python["refused"]["code"], "PluginNotApproved");
+    assert!(python["approval"].is_null());
+    // Nothing of yesterday is in a report of today.
+    let before = world.ok(&["plugin", "report", "--until", "today"]);
+    assert_eq!(row(plugin(&before, "git"), "git.remotes")["uses"]["ok"], 0);
+
+    let page = world.work.join("report.html");
+    world.ok(&[
+        "plugin",
+        "report",
+        "--format",
+        "html",
+        "--out",
+        page.to_str().unwrap(),
+    ]);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(evil) && page.contains(&url) && page.ends_with("</html>\n"));
+    let sarif = world.ok(&["plugin", "report", "--format", "sarif"]);
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    for rule in ["denied", "not-loaded", "not-approved"] {
+        assert!(
+            results.iter().any(|one| one["ruleId"] == rule),
+            "{rule}: {results:?}"
+        );
+    }
+}
+
+#[test]
+fn the_suggested_policy_lets_the_same_work_pass_and_no_other() {
+    let world = World::new();
+    let (_remote, url) = world.remote("up.git", "main", &[("a.txt", "a\n")]);
+    let (_other, other) = world.remote("other.git", "main", &[("a.txt", "a\n")]);
+    world.ok(&["workspace", "init", "p"]);
+    let dir = world.create_git("p", &url, &["--label", "shop"]);
+    let work = |text: &str| {
+        world.repo("p", &dir).write("new.txt", text);
+        world.ok(&["workspace", "suspend", "p"]);
+        world.ok(&["workspace", "recover", "p"]);
+    };
+    work("one\n");
+    let suggested = world.ok(&["plugin", "suggest", "git"]);
+    let policy = suggested["policy"].as_str().unwrap();
+    assert!(policy.contains(&url) && !policy.contains("**"), "{policy}");
+    std::fs::write(world.work.join("policy.toml"), policy).unwrap();
+
+    let report = world.ok(&["plugin", "report"]);
+    let remotes = row(plugin(&report, "git"), "git.remotes");
+    assert_eq!(
+        remotes["granted"],
+        serde_json::json!([url]),
+        "the policy is in force"
+    );
+    work("two\n");
+    world.create_fails("p", &["--type", "git", "--repo", &other], "GitDenied");
+    // Another name is another ref, which was never pushed.
+    let second = world.create_git("p", &url, &["--label", "second"]);
+    world.repo("p", &second).write("new.txt", "x\n");
+    world.fails(&["workspace", "suspend", "p"], "GitDenied");
+    intact(&world);
+}

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::PluginReport;
+use super::{PluginReport, Row};
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -127,42 +127,51 @@ pub(super) fn of(plugin: &PluginReport) -> Vec<Finding> {
             format!("`{name}` differs from what was approved in {count} points"),
         );
     }
+    let keys = |wanted: &dyn Fn(&Row) -> bool| -> Option<String> {
+        let rows = plugin.matrix.iter().filter(|row| wanted(row));
+        let keys: Vec<String> = rows.map(|row| format!("`{}`", row.key)).collect();
+        (!keys.is_empty()).then(|| keys.join(", "))
+    };
+    if let Some(keys) = keys(&|row| row.granted.iter().any(|item| is_wild(item))) {
+        add(
+            &WILDCARD,
+            format!("`{name}` is granted all there is of {keys}"),
+        );
+    }
+    if let Some(keys) = keys(&|row| !row.asked.is_empty() && row.granted.is_empty()) {
+        add(
+            &UNGRANTED,
+            format!("`{name}` asks for {keys} and is not granted it"),
+        );
+    }
+    if let Some(keys) = keys(&|row| !row.granted.is_empty() && !row.uses.is_used()) {
+        add(&UNUSED, format!("`{name}` has not used {keys}"));
+    }
     for row in &plugin.matrix {
-        let key = row.key;
-        if let Some(wild) = row.granted.iter().find(|item| is_wild(item)) {
-            add(
-                &WILDCARD,
-                format!("`{key}` of `{name}` is granted as `{wild}`"),
-            );
-        }
-        if !row.asked.is_empty() && row.granted.is_empty() {
-            add(
-                &UNGRANTED,
-                format!("`{name}` asks for `{key}` and is not granted it"),
-            );
-        }
-        if !row.granted.is_empty() && !row.uses.is_used() {
-            add(&UNUSED, format!("`{key}` of `{name}` was not used"));
-        }
         for denied in row.targets.iter().filter(|one| one.uses.denied > 0) {
-            let (target, times) = (&denied.target, denied.uses.denied);
+            let (key, target, times) = (row.key, &denied.target, times(denied.uses.denied));
             add(
                 &DENIED,
-                format!("`{name}` was refused `{key}` on `{target}`, {times} times"),
+                format!("`{name}` was refused `{key}` on `{target}` {times}"),
             );
         }
     }
     for (limit, uses) in &plugin.limits_hit {
+        let times = times(uses.denied);
         add(
             &LIMIT,
-            format!(
-                "`{name}` ran into its limit of {limit}, {} times",
-                uses.denied
-            ),
+            format!("`{name}` ran into its limit of {limit} {times}"),
         );
     }
     all.sort_by_key(|finding| std::cmp::Reverse(finding.level));
     all
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
 }
 
 fn is_wild(item: &str) -> bool {

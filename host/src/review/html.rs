@@ -61,7 +61,11 @@ fn overview(out: &mut String, report: &Report) {
         for level in [Level::Error, Level::Warning, Level::Note] {
             let (word, number) = (level.as_str(), count(level));
             if number > 0 {
-                let _ = write!(out, "<span class=\"tag {word}\">{number} {word}</span> ");
+                let _ = write!(
+                    out,
+                    "<span class=\"tag {word}\">{number} {word}{}</span> ",
+                    plural(number)
+                );
             }
         }
         out.push_str("</tr>\n");
@@ -100,6 +104,9 @@ fn section(out: &mut String, plugin: &PluginReport) {
             esc(&refused.code),
             esc(&refused.message)
         );
+    }
+    if plugin.refused.is_some() {
+        out.push_str("<p class=\"about\">What is granted below is what it would get.</p>\n");
     }
     facts(out, plugin);
     if !plugin.findings.is_empty() {
@@ -166,8 +173,16 @@ fn facts(out: &mut String, plugin: &PluginReport) {
         .map(|(verb, uses)| format!("{verb} {}", uses.ok + uses.failed))
         .collect();
     fact("Calls", &calls.join(", "));
-    fact("Imports", &plugin.imports.join(", "));
     out.push_str("</dl>\n");
+    if !plugin.imports.is_empty() {
+        let imports = esc(&plugin.imports.join(", "));
+        let count = plugin.imports.len();
+        let _ = writeln!(
+            out,
+            "<details class=\"imports\"><summary>{count} import{}</summary><p>{imports}</p></details>",
+            plural(count)
+        );
+    }
 }
 
 fn row(out: &mut String, row: &Row) {
@@ -176,12 +191,16 @@ fn row(out: &mut String, row: &Row) {
     } else {
         ""
     };
-    let _ = write!(out, "<tr{class}><th scope=\"row\">{}<td>", esc(row.key));
+    let _ = write!(
+        out,
+        "<tr{class}><th scope=\"row\">{}<td data-label=\"Asked\">",
+        esc(row.key)
+    );
     items(out, &row.asked);
     if let Some(reason) = &row.reason {
         let _ = write!(out, "<p class=\"reason\">{}</p>", esc(reason));
     }
-    out.push_str("<td>");
+    out.push_str("<td data-label=\"Granted\">");
     items(out, &row.granted);
     if !row.stands_for.is_empty() {
         let _ = write!(
@@ -190,11 +209,11 @@ fn row(out: &mut String, row: &Row) {
             esc(&row.stands_for.join(", "))
         );
     }
-    let _ = write!(out, "<td>{}", used(&row.uses));
+    let _ = write!(out, "<td data-label=\"Used\">{}", used(&row.uses));
     targets(out, row, |uses| uses.ok + uses.failed);
     let denied = row.uses.denied;
     let class = if denied > 0 { " class=\"denied\"" } else { "" };
-    let _ = write!(out, "<td{class}>{denied}");
+    let _ = write!(out, "<td data-label=\"Denied\"{class}>{denied}");
     if let Some(last) = row.uses.last_denied {
         let _ = write!(out, "<br><small>last {last:.0}</small>");
     }
@@ -220,8 +239,9 @@ fn targets(out: &mut String, row: &Row, count: impl Fn(&Uses) -> u64) {
     }
     let _ = write!(
         out,
-        "<details><summary>{} targets</summary><ul>",
-        seen.len()
+        "<details><summary>{} target{}</summary><ul>",
+        seen.len(),
+        plural(seen.len())
     );
     for one in seen {
         let _ = write!(
@@ -241,6 +261,10 @@ fn items(out: &mut String, items: &[String]) {
     for item in items {
         let _ = write!(out, "<code>{}</code> ", esc(item));
     }
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }
 
 /// Text in HTML; what is invisible or moves its neighbours is spelled out.

@@ -1,5 +1,7 @@
 //! Asked, granted, used, denied: one row for each list of a policy.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use warren_policy::{Access, Grant, Wants};
 
@@ -53,9 +55,20 @@ const KEYS: [&str; 12] = [
 ];
 
 pub(super) fn rows(subject: &Subject, used: &Used) -> Vec<Row> {
-    let all = KEYS.iter().map(|key| row(key, subject, used));
-    all.filter(|row| !(row.asked.is_empty() && row.granted.is_empty() && row.targets.is_empty()))
-        .collect()
+    let mut rows: Vec<Row> = KEYS
+        .iter()
+        .map(|key| row(key, subject, used))
+        .filter(|row| !(row.asked.is_empty() && row.granted.is_empty() && row.targets.is_empty()))
+        .collect();
+    // One reason stands for all lists of a capability: it is said once.
+    let mut said = BTreeSet::new();
+    for row in &mut rows {
+        let capability = row.key.split('.').next().unwrap_or(row.key);
+        if row.reason.is_some() && !said.insert(capability) {
+            row.reason = None;
+        }
+    }
+    rows
 }
 
 fn row(key: &'static str, subject: &Subject, used: &Used) -> Row {

@@ -3,17 +3,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use warren_model::{Endpoint, HandlerType};
-use warren_policy::{Access, DocumentError, GitPolicy, PluginPolicy, Policy, ProcessPolicy};
+use warren_policy::{
+    Access, Capability, DocumentError, GitPolicy, HttpPolicy, PluginPolicy, Policy, ProcessPolicy,
+    capabilities,
+};
 
 use super::usage::{Usage, Used};
 
 /// A policy with one table: what the plugin of this type needs for what it did, and no more.
 ///
-/// What was refused is not in it. Where a name of this Pod stands for more than itself, `@python` for
+/// Limits stay as they are in `current`, what the policy grants it now: how much it used says little
+/// about how much it needs. `imports` is what its component imports: without a grant of each, it would not load. What was
+/// refused is not in it. Where a name of this Pod stands for more than itself, `@python` for
 /// `python` say, the policy's own word for it is used.
-pub fn suggest(handler: &HandlerType, usage: &Usage) -> Policy {
-    let used = usage.by_handler.get(handler.as_str());
-    let granted = used.map(plugin).unwrap_or_default();
+pub fn suggest<S: AsRef<str>>(
+    handler: &HandlerType,
+    current: Option<&PluginPolicy>,
+    imports: &[S],
+    usage: &Usage,
+) -> Policy {
+    let plain = PluginPolicy::default();
+    let nothing = Used::default();
+    let used = usage.by_handler.get(handler.as_str()).unwrap_or(&nothing);
+    let granted = plugin(used, current.unwrap_or(&plain), &capabilities(imports));
     Policy {
         plugin: BTreeMap::from([(handler.clone(), granted)]),
         ..Policy::default()
@@ -24,8 +36,13 @@ pub fn suggest(handler: &HandlerType, usage: &Usage) -> Policy {
 ///
 /// # Errors
 /// When it cannot be written as TOML, or is none that the host would read.
-pub fn to_file(handler: &HandlerType, usage: &Usage) -> Result<String, DocumentError> {
-    let text = suggest(handler, usage).to_toml()?;
+pub fn to_file<S: AsRef<str>>(
+    handler: &HandlerType,
+    current: Option<&PluginPolicy>,
+    imports: &[S],
+    usage: &Usage,
+) -> Result<String, DocumentError> {
+    let text = suggest(handler, current, imports, usage).to_toml()?;
     Policy::parse(text.as_bytes())?;
     let period = match usage.period {
         Some((from, to)) => format!("from {from:.0} to {to:.0}"),
@@ -36,7 +53,8 @@ pub fn to_file(handler: &HandlerType, usage: &Usage) -> Result<String, DocumentE
     ))
 }
 
-fn plugin(used: &Used) -> PluginPolicy {
+fn plugin(used: &Used, current: &PluginPolicy, imported: &BTreeSet<Capability>) -> PluginPolicy {
+    let imports = |capability| imported.contains(&capability);
     let has = |key: &str| used.targets(key).any(|(_, uses)| uses.is_used());
     let names = |key: &str| -> Vec<String> {
         let seen = used.targets(key).filter(|(_, uses)| uses.is_used());
@@ -49,15 +67,15 @@ fn plugin(used: &Used) -> PluginPolicy {
             (false, true) => Access::ReadOnly,
             (false, false) => Access::None,
         },
-        log: has("log"),
-        progress: has("progress"),
-        git: (has("git") || has("git.remotes")).then(|| GitPolicy {
+        log: imports(Capability::Log),
+        progress: imports(Capability::Progress),
+        git: imports(Capability::Git).then(|| GitPolicy {
             remotes: names("git.remotes"),
             push: names("git.push").into_iter().map(full_ref).collect(),
             credentials: names("git.credentials"),
-            received_bytes: None,
+            received_bytes: current.git.as_ref().and_then(|git| git.received_bytes),
         }),
-        process: (has("process.programs") || has("process.in-root")).then(|| ProcessPolicy {
+        process: imports(Capability::Process).then(|| ProcessPolicy {
             programs: programs(names("process.programs")),
             in_root: names("process.in-root"),
             network: names("process.network")
@@ -65,9 +83,17 @@ fn plugin(used: &Used) -> PluginPolicy {
                 .map(|name| endpoint(name))
                 .collect(),
             environment: names("process.environment"),
-            ..ProcessPolicy::default()
+            unconfined: false,
+            ..current.process.clone().unwrap_or_default()
         }),
-        ..PluginPolicy::default()
+        http: imports(Capability::Http).then(|| HttpPolicy {
+            hosts: names("http.hosts")
+                .iter()
+                .map(|name| endpoint(name))
+                .collect(),
+            ..current.http.clone().unwrap_or_default()
+        }),
+        limits: current.limits.clone(),
     }
 }
 

@@ -238,14 +238,20 @@ fn sarif_names_a_rule_for_each_result() {
 fn the_suggestion_covers_what_was_used_and_nothing_that_was_refused() {
     let used = used();
     let handler = "git".parse().unwrap();
-    let file = to_file(&handler, &used.usage).unwrap();
+    let shipped = Policy::shipped().unwrap();
+    let mut current = shipped.plugin[&"python".parse().unwrap()].clone();
+    current.process.as_mut().unwrap().unconfined = true;
+    let file = to_file(&handler, Some(&current), &IMPORTS, &used.usage).unwrap();
     let policy = Policy::parse(file.as_bytes()).unwrap();
     let granted = &policy.plugin[&handler];
     let git = granted.git.as_ref().unwrap();
     assert_eq!(git.remotes, ["https://git.example/shop.git"]);
     assert_eq!(git.push, ["refs/heads/main"]);
     assert_eq!(git.credentials, ["acme"]);
+    assert_eq!(git.received_bytes, current.git.unwrap().received_bytes);
     let process = granted.process.as_ref().unwrap();
+    assert!(!process.unconfined);
+    assert_eq!(process.wall_seconds, Some(600));
     assert_eq!(process.programs, ["@python"]);
     assert_eq!(process.in_root, [".venv/bin/pip"]);
     assert_eq!(process.environment, ["PIP_INDEX_URL"]);
@@ -260,6 +266,6 @@ fn the_suggestion_covers_what_was_used_and_nothing_that_was_refused() {
     let refs = warren_mirror::RefPatterns::new(&git.push).unwrap();
     assert!(refs.allows("refs/heads/main") && !refs.allows("refs/heads/other"));
 
-    let unseen = suggest(&"temp".parse().unwrap(), &used.usage);
+    let unseen = suggest(&"temp".parse().unwrap(), None, &[""; 0], &used.usage);
     assert_eq!(unseen.plugin.values().next(), Some(&Default::default()));
 }

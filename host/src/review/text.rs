@@ -54,6 +54,9 @@ fn one(out: &mut String, plugin: &PluginReport) {
             safe(&refused.message)
         );
     }
+    if plugin.refused.is_some() {
+        out.push_str("  what is granted below is what it would get\n");
+    }
     match &plugin.approval {
         Some(approved) => {
             let _ = write!(out, "  approved by {}", safe(&approved.by));

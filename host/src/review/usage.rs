@@ -122,6 +122,7 @@ impl Usage {
             "git" => used.git(record),
             "process" => used.process(record),
             "network" => used.one("process.network", record.target.as_deref(), record),
+            "http" => used.one("http.hosts", record.target.as_deref(), record),
             "files" => used.one("root", record.target.as_deref(), record),
             "plugin" if record.verb == "load" => used.loads.add(record.outcome, 1, at),
             _ => {}

@@ -27,9 +27,6 @@ pub(super) async fn run(
     {
         return files::stamp(file, manifest, out);
     }
-    if let Command::Suggest { handler, when } = command {
-        return report::suggest(&config, &handler.parse()?, when);
-    }
     let opened = super::open(cli, console).await?;
     match command {
         Command::List => {
@@ -74,7 +71,10 @@ pub(super) async fn run(
         Command::Report { format, out, when } => {
             report::report(&config, &opened, *format, out.as_deref(), when)
         }
-        Command::Stamp { .. } | Command::Suggest { .. } => unreachable!("answered above"),
+        Command::Suggest { handler, when } => {
+            report::suggest(&config, &opened, &handler.parse()?, when)
+        }
+        Command::Stamp { .. } => unreachable!("answered above"),
     }
 }
 

@@ -14,6 +14,7 @@ use super::super::super::args::audit::Period;
 use super::super::super::console::{Reply, safe};
 use super::super::super::error::CliError;
 use super::super::audit::period;
+use super::approval::of_type;
 
 pub(super) fn report(
     config: &Config,
@@ -48,11 +49,16 @@ pub(super) fn report(
 
 pub(super) fn suggest(
     config: &Config,
+    opened: &Opened,
     handler: &HandlerType,
     when: &Period,
 ) -> Result<Reply, CliError> {
     let usage = usage(config, when)?;
-    let text = review::to_file(handler, &usage)
+    let found = of_type(opened, handler)?;
+    let found = found.ok_or_else(|| warren::Error::UnknownHandler(handler.clone()))?;
+    let policy = config.policy()?;
+    let current = policy.plugin.get(handler);
+    let text = review::to_file(handler, current, &found.inspection.imports, &usage)
         .map_err(|error| CliError::io("write a policy")(std::io::Error::other(error)))?;
     let value = json!({
         "type": handler,
