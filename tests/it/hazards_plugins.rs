@@ -7,12 +7,16 @@ use crate::world::World;
 /// A world whose host has the guest of `tests/guests`, which does what `scenario` in the metadata
 /// says.
 fn world() -> World {
+    world_with("")
+}
+
+/// As [`world`], with more in the policy.
+fn world_with(more: &str) -> World {
     let world = World::new();
-    world.policy(
-        "[plugin.hostile]\nroot = \"read-write\"\nlog = true\nprogress = true\n\
+    let policy = "[plugin.hostile]\nroot = \"read-write\"\nlog = true\nprogress = true\n\
          [plugin.hostile.git]\nremotes = [\"@allow\"]\npush = [\"refs/heads/**\"]\n\
-         credentials = [\"@all\"]\n[plugin.hostile.process]\nprograms = [\"sleep\"]\n",
-    );
+         credentials = [\"@all\"]\n[plugin.hostile.process]\nprograms = [\"sleep\"]\n";
+    world.policy(&(policy.to_owned() + more));
     world.install("hostile.wasm", warren_testkit::hostile());
     world.approve("hostile");
     world.ok(&["workspace", "init", "p"]);
@@ -42,6 +46,7 @@ fn turns_bad(world: &World, scenario: &str, more: &[&str]) -> String {
     descriptor["metadata"]["scenario"] = scenario.into();
     let file = world.root.join("p").join(format!("{name}.json"));
     std::fs::write(file, descriptor.to_string()).unwrap();
+    world.ok(&["workspace", "reseal", "p"]);
     std::fs::write(world.dir("p", &name).join("work"), "mine").unwrap();
     name
 }
@@ -151,6 +156,21 @@ fn odd_arguments_of_every_import_are_refused() {
     world.ok(&create("scenario=none", &[]));
 }
 
+#[test]
+fn a_rootdir_has_the_room_of_the_policy_and_the_error_names_it() {
+    let world = world_with("[plugin.hostile.limits]\ndisk-bytes = 1048576\ninodes = 10\n");
+    let error = world.fails(
+        &create("scenario=disk-honest", &[]),
+        "WorkspaceQuotaExceeded",
+    );
+    let text = error["message"].to_string();
+    assert!(text.contains("may use 1048576 bytes"), "{error}");
+    assert_eq!(count(&world.ok(&["rootdir", "list", "p"])), 0);
+    let made = world.ok(&create("scenario=disk-inodes", &[]));
+    assert_eq!(made["metadata"]["error"], "quota", "{made}");
+    assert_eq!(made["metadata"]["made"], 10, "{made}");
+}
+
 fn alive(words: &[&str]) -> Vec<String> {
     let wanted = words.join("\0") + "\0";
     let of_pid = |pid: &String| {
@@ -198,10 +218,10 @@ fn a_host_that_is_killed_takes_its_children_along_and_leaves_nothing() {
 #[test]
 fn without_a_grant_it_does_not_load_and_the_others_do() {
     let world = world();
-    world.configure("");
+    world.policy("[plugin.hostile]\nlog = true\n");
     let listed = world.ok_or_partial(&["plugin", "list"]);
     assert_eq!(count(&listed), 3, "{listed}");
     assert_eq!(listed["failed"][0]["code"], "UngrantedImport", "{listed}");
-    world.fails(&create("scenario=none", &[]), "UnknownHandler");
+    world.fails(&create("scenario=none", &[]), "UngrantedImport");
     world.create("p", &["--type", "temp"]);
 }
