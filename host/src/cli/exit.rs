@@ -60,6 +60,7 @@ const CODES: [(u8, &[&str]); 10] = [
             "Declined",
             "GitDenied",
             "GitInvalidArgument",
+            "GitUnconfined",
             "HomeUnknown",
             "InvalidArgument",
             "InvalidMetadata",

@@ -29,7 +29,7 @@ pub(crate) fn find(program: &wit::Program) -> Use {
 
 /// Running one.
 pub(crate) fn run(command: &wit::Command) -> Use {
-    let mut what = Use::new(PROCESS, "run", Start::Durable).on(target(&command.program));
+    let mut what = Use::new(PROCESS, "run", Start::Recorded).on(target(&command.program));
     what.counts = vec![
         ("arguments", command.arguments.len() as u64),
         ("variables", command.environment.len() as u64),

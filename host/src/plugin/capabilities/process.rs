@@ -19,7 +19,7 @@ use warren_process::{
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::plugin::audit::process::{self as record, UNCONFINED};
-use crate::plugin::audit::{End, Open, Start, Trail, Unrecorded, Use};
+use crate::plugin::audit::{End, Open, Trail, Unrecorded, Use};
 use crate::plugin::bindings::warren::handler::process::{
     Command, Host, Output, Program, add_to_linker,
 };
@@ -190,7 +190,7 @@ fn failed(what: &str) -> impl FnOnce(std::io::Error) -> Failure {
 
 impl Host for CallState {
     async fn find(&mut self, program: Program) -> Result<Option<String>, ProcessError> {
-        let open = self.begin(record::find(&program)).await?;
+        let open = self.begin(record::find(&program))?;
         let Some(call) = &self.process else {
             return self.refuse(open);
         };
@@ -213,7 +213,7 @@ impl Host for CallState {
         {
             what.counts.push((UNCONFINED, 1));
         }
-        let open = self.begin(what).await?;
+        let open = self.begin(what)?;
         let trail = self.trail.clone();
         let Some(call) = &mut self.process else {
             return self.refuse(open);
@@ -233,23 +233,10 @@ impl CallState {
         Err(ProcessError::Denied("programs in this call".to_owned()))
     }
 
-    /// Records what is about to be done, where it may wait for the disk.
-    async fn begin(&mut self, what: Use) -> Result<Option<Open>, ProcessError> {
-        let Some(trail) = self.trail.clone() else {
-            return Ok(None);
-        };
-        let begun = match what.start {
-            Start::Durable => tokio::task::spawn_blocking(move || trail.begin(what)).await,
-            _ => Ok(trail.begin(what)),
-        };
-        match begun {
-            Ok(Ok(open)) => Ok(Some(open)),
-            Ok(Err(Unrecorded)) => Err(unrecorded()),
-            Err(error) => {
-                tracing::error!(%error, "recording a use of a program panicked");
-                Err(unrecorded())
-            }
-        }
+    /// Records what is about to be done.
+    fn begin(&self, what: Use) -> Result<Option<Open>, ProcessError> {
+        let begun = self.trail.as_ref().map(|trail| trail.begin(what));
+        begun.transpose().map_err(|Unrecorded| unrecorded())
     }
 }
 
