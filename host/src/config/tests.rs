@@ -147,6 +147,7 @@ fn every_section_is_read() {
         base-dir = "/e"
         [git]
         allow = ["http://127.0.0.1:*/**"]
+        exclude = ["*.pem"]
         known-hosts = "/k"
         ca-file = "/c"
         timeout-seconds = 4
@@ -160,6 +161,7 @@ fn every_section_is_read() {
         [python]
         interpreter = "/usr/bin/python3"
         installer = "pip"
+        index = "https://index.example/simple"
         [plugins]
         shipped = ["temp"]
         dir = "/p"
@@ -184,7 +186,7 @@ fn every_section_is_read() {
     let policy = config.policy_file.value.as_deref();
     assert_eq!(policy, Some(Path::new("/policy.toml")));
     let entries = config.entries();
-    assert_eq!(entries.len(), 22);
+    assert_eq!(entries.len(), 24);
     assert!(
         entries
             .iter()
