@@ -37,7 +37,7 @@ impl Side {
             state_dir: work.dir("quota-state"),
             sources: Sources {
                 shipped: vec![("hostile", warren_testkit::hostile())],
-                trust: Trust::Given(table),
+                trust: Trust::Given(Box::new(table)),
                 ..Sources::default()
             },
             ..RuntimeConfig::default()
