@@ -116,7 +116,7 @@ impl Needs {
         let mut needs = Self::default();
         for plugin in service.runtime().registry().iter() {
             let (name, grants) = (plugin.handler_type().to_string(), plugin.grants());
-            if grants.git.is_some() {
+            if grants.git.as_ref().is_some_and(|git| !git.unconfined) {
                 needs.git.push(name.clone());
             }
             if let Some(process) = &grants.process {

@@ -152,6 +152,7 @@ impl Grant {
                 Leaf::List(Kind::Credentials, &git.credentials),
             );
             put("git.received-bytes", Leaf::Most(git.received_bytes));
+            put("git.unconfined", Leaf::Has(git.unconfined));
         }
         if let Some(process) = &self.process {
             put(

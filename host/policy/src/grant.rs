@@ -165,6 +165,9 @@ pub struct GitGrant {
     /// Most bytes that one verb may receive; none: the host's own limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_bytes: Option<u64>,
+    /// Whether git works although this machine cannot confine the threads that do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unconfined: bool,
 }
 
 /// The effective grant of `process`.
@@ -237,6 +240,7 @@ fn git((policy, wants): (&GitPolicy, &WantGit)) -> GitGrant {
         push: Layers::of(Kind::Refs, &policy.push, &wants.push),
         credentials: Kind::Credentials.meet(&policy.credentials, &wants.credentials),
         received_bytes: policy.received_bytes,
+        unconfined: policy.unconfined,
     }
 }
 

@@ -83,6 +83,9 @@ pub struct GitPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub received_bytes: Option<u64>,
+    /// Whether git works although this machine cannot confine the threads that do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unconfined: bool,
 }
 
 /// Which programs may run, and how.

@@ -196,6 +196,7 @@ fn git(grant: &warren_policy::GitGrant) -> Result<GitGrant, String> {
         push_refs: vec![refs(&grant.push.policy)?, refs(&grant.push.wanted)?],
         aliases: (!all).then(|| grant.credentials.iter().cloned().collect()),
         received_bytes_max: grant.received_bytes,
+        unconfined: grant.unconfined,
     })
 }
 

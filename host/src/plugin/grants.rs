@@ -29,6 +29,8 @@ pub struct GitGrant {
     pub aliases: Option<BTreeSet<String>>,
     /// Most bytes that one verb may receive; the host's own limit holds when it is lower.
     pub received_bytes_max: Option<u64>,
+    /// Whether git works although this machine cannot confine the threads that do.
+    pub unconfined: bool,
 }
 
 /// Which programs a plugin may run; by default none.

@@ -89,7 +89,7 @@ impl Services {
             aliases: grant.aliases.clone(),
             received_bytes_max: grant.received_bytes_max,
             budget: budget.clone(),
-            unconfined: false,
+            unconfined: grant.unconfined,
             progress: Arc::new(move |now| progress(now.stage, now.done, now.total)),
             deadline: deadline.into_std(),
             cancel: Arc::clone(&stop.0),

@@ -56,7 +56,7 @@ macro_rules! rules {
 
 rules! {
     UNCONFINED "unconfined" Error
-        "programs of this plugin may run unconfined"
+        "programs or git work of this plugin may run unconfined"
         "take `unconfined = true` out of the policy; `warren doctor` says what this machine can enforce";
     NOT_LOADED "not-loaded" Warning
         "the plugin was not loaded"
@@ -109,7 +109,7 @@ pub(super) fn of(plugin: &PluginReport) -> Vec<Finding> {
         let runs = plugin.unconfined_runs;
         add(
             &UNCONFINED,
-            format!("programs of `{name}` may run unconfined; {runs} did"),
+            format!("`{name}` may work unconfined; {runs} programs did"),
         );
     }
     if let Some(refused) = &plugin.refused {

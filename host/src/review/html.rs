@@ -94,7 +94,7 @@ fn section(out: &mut String, plugin: &PluginReport) {
         let runs = plugin.unconfined_runs;
         let _ = writeln!(
             out,
-            "<p class=\"bad\">Its programs may run <strong>unconfined</strong>; {runs} did.</p>"
+            "<p class=\"bad\">It may work <strong>unconfined</strong>; {runs} programs did.</p>"
         );
     }
     if let Some(refused) = &plugin.refused {

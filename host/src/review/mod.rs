@@ -123,7 +123,7 @@ pub struct PluginReport {
     pub limits_hit: Targets,
     /// Bytes that it wrote to files itself.
     pub bytes_written: u64,
-    /// Whether its programs may run unconfined.
+    /// Whether its programs or its git work may run unconfined.
     pub unconfined: bool,
     /// Programs that did.
     pub unconfined_runs: u64,
@@ -152,10 +152,13 @@ pub fn report(subjects: &[Subject], usage: &Usage, at: Timestamp) -> Report {
 }
 
 fn plugin(subject: &Subject, used: &Used) -> PluginReport {
-    let process = subject
-        .grant
-        .as_ref()
-        .and_then(|grant| grant.process.as_ref());
+    let unconfined = subject.grant.as_ref().is_some_and(|grant| {
+        grant
+            .process
+            .as_ref()
+            .is_some_and(|process| process.unconfined)
+            || grant.git.as_ref().is_some_and(|git| git.unconfined)
+    });
     let mut report = PluginReport {
         handler: subject.handler.clone(),
         origin: subject.origin.clone(),
@@ -171,7 +174,7 @@ fn plugin(subject: &Subject, used: &Used) -> PluginReport {
         calls: used.calls.clone(),
         limits_hit: used.limits.clone(),
         bytes_written: used.bytes_written,
-        unconfined: process.is_some_and(|process| process.unconfined),
+        unconfined,
         unconfined_runs: used.unconfined_runs,
         findings: Vec::new(),
     };

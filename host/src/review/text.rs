@@ -70,7 +70,7 @@ fn one(out: &mut String, plugin: &PluginReport) {
     if plugin.unconfined {
         let _ = writeln!(
             out,
-            "  UNCONFINED: its programs may run so; {} did",
+            "  UNCONFINED: it may work so; {} programs did",
             plugin.unconfined_runs
         );
     }

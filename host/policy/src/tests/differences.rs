@@ -20,7 +20,8 @@ fn full() -> Grant {
 #[test]
 fn more_of_anything_widens_and_less_narrows() {
     let base = full();
-    let wider: [(&str, fn(&mut Grant)); 13] = [
+    type Wider = (&'static str, fn(&mut Grant));
+    let wider: [Wider; 14] = [
         ("progress", |g| g.progress = true),
         ("http", |g| g.http = Some(HttpGrant::default())),
         ("git.remotes.policy", |g| {
@@ -49,6 +50,9 @@ fn more_of_anything_widens_and_less_narrows() {
                 &mut g.process.as_mut().unwrap().network.policy,
                 "https://a:443",
             )
+        }),
+        ("git.unconfined", |g| {
+            g.git.as_mut().unwrap().unconfined = true
         }),
         ("process.unconfined", |g| {
             g.process.as_mut().unwrap().unconfined = true

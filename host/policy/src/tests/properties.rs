@@ -50,7 +50,7 @@ prop_compose! {
             log,
             progress,
             git: git.map(|(remotes, push, credentials, received_bytes)| GitPolicy {
-                remotes, push, credentials, received_bytes,
+                remotes, push, credentials, received_bytes, unconfined: log,
             }),
             process: process.map(|(programs, network, environment, unconfined, processes, wall)| {
                 ProcessPolicy {
