@@ -74,7 +74,7 @@ fn plugin(used: &Used, current: &PluginPolicy, imported: &BTreeSet<Capability>) 
             push: names("git.push").into_iter().map(full_ref).collect(),
             credentials: names("git.credentials"),
             received_bytes: current.git.as_ref().and_then(|git| git.received_bytes),
-            unconfined: current.git.as_ref().is_some_and(|git| git.unconfined),
+            unconfined: false,
         }),
         process: imports(Capability::Process).then(|| ProcessPolicy {
             programs: programs(names("process.programs")),
