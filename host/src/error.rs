@@ -305,8 +305,11 @@ impl Error {
             Self::WorkspaceQuotaExceeded { .. } => {
                 "suspend or dispose of what is not needed; `warren quota` shows the disk"
             }
-            Self::Delete { .. } | Self::DeleteStranger { .. } => {
-                "mend the cause and dispose of it again; its Descriptor is kept"
+            Self::Delete { source, .. } | Self::DeleteStranger { source, .. } => {
+                let cause = source.hint().unwrap_or_else(|| "mend the cause".to_owned());
+                return Some(format!(
+                    "{cause}; a RootDir's Descriptor is kept until it is gone"
+                ));
             }
             Self::PersistenceOverlap { .. } => "choose two directories beside each other",
             _ => return None,

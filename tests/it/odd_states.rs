@@ -1,11 +1,10 @@
 //! States that only a crash, a full disk or a hand on the folder can bring about: nothing that they
 //! hold is thrown away, and every one of them can be left.
 
-use std::io::Write as _;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::mount::Mount;
 use crate::world::World;
 
 /// A running Workspace with the git RootDir `one`, which holds work of its own.
@@ -33,40 +32,6 @@ fn leave_waiting(world: &World) {
     move_remote(world, "up.git", "away.git");
     let report = world.ok_or_partial(&["workspace", "recover", "p"]);
     assert_eq!(report["failed"][0]["dirName"], "one", "{report}");
-}
-
-/// A file system in memory; none where we may not mount.
-struct Mount<'a>(&'a Path);
-
-impl<'a> Mount<'a> {
-    fn tmpfs(at: &'a Path, size: &str) -> Option<Self> {
-        std::fs::create_dir_all(at).unwrap();
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", size, "none"]).arg(at);
-        if mount.output().is_ok_and(|output| output.status.success()) {
-            return Some(Self(at));
-        }
-        // Past the capture of the test runner.
-        let mut stderr = std::io::stderr();
-        writeln!(stderr, "SKIPPED: no right to mount").unwrap();
-        None
-    }
-
-    fn fill(&self) {
-        let error = std::fs::write(self.0.join("fill"), vec![1; 4 << 20]).unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
-        // What is left of the last page.
-        while std::fs::write(self.0.join("more"), [1; 4096]).is_ok() {
-            std::fs::rename(self.0.join("more"), self.0.join("fill2")).unwrap();
-        }
-    }
-}
-
-impl Drop for Mount<'_> {
-    fn drop(&mut self) {
-        let gone = Command::new("umount").arg(self.0).status();
-        assert!(gone.is_ok_and(|status| status.success()));
-    }
 }
 
 #[test]
