@@ -165,7 +165,7 @@ pub struct GitGrant {
     /// Most bytes that one verb may receive; none: the host's own limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_bytes: Option<u64>,
-    /// Whether git works although this machine cannot confine the threads that do.
+    /// Whether git works on threads that are not confined, also where this machine could.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unconfined: bool,
 }
@@ -182,7 +182,7 @@ pub struct ProcessGrant {
     pub network: Layers,
     /// Variables; `PIP_*`: all that start so.
     pub environment: Vec<String>,
-    /// Whether children run although this machine cannot confine them.
+    /// Whether children run without confinement, also where this machine could confine them.
     pub unconfined: bool,
     /// Limits of each child.
     pub limits: ChildLimits,

@@ -83,7 +83,7 @@ pub struct GitPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub received_bytes: Option<u64>,
-    /// Whether git works although this machine cannot confine the threads that do.
+    /// Whether git works on threads that are not confined, also where this machine could.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unconfined: bool,
 }
@@ -105,7 +105,7 @@ pub struct ProcessPolicy {
     /// Variables that may be set; `PIP_*`: all that start so.
     #[serde(default)]
     pub environment: Vec<String>,
-    /// Whether children run although this machine cannot confine them.
+    /// Whether children run without confinement, also where this machine could confine them.
     #[serde(default)]
     pub unconfined: bool,
     /// Longest run of a child in seconds; 600.

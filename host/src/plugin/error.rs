@@ -328,7 +328,7 @@ impl GitFailure {
     fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Denied(_) => {
-                "list the remote in `[git] allow`, or the credential under `[credentials]`; docs/cli.md has the patterns"
+                "both `[git] allow` of the configuration and the plugin's policy must allow it: `warren plugin report` shows what they do"
             }
             Self::Missing(_) => "look at what the remote has; nothing was changed",
             Self::OperationInProgress(_) => "finish or abort it, then try again",

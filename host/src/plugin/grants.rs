@@ -29,7 +29,7 @@ pub struct GitGrant {
     pub aliases: Option<BTreeSet<String>>,
     /// Most bytes that one verb may receive; the host's own limit holds when it is lower.
     pub received_bytes_max: Option<u64>,
-    /// Whether git works although this machine cannot confine the threads that do.
+    /// Whether git works on threads that are not confined, also where this machine could.
     pub unconfined: bool,
 }
 

@@ -17,6 +17,7 @@ use super::capabilities::git::GitCall;
 use super::capabilities::http::{Denials, HttpClient, Session};
 use super::capabilities::process::{ProcessCall, ProcessSpec, ProjectUser};
 use super::error::PluginError;
+use super::grants::RootAccess;
 use super::registry::Plugin;
 use super::runtime::is_dry;
 
@@ -94,7 +95,7 @@ impl Services {
             deadline: deadline.into_std(),
             cancel: Arc::clone(&stop.0),
         });
-        Ok(Some(GitCall::new(session)))
+        Ok(Some(GitCall::new(session, plugin.grants.root)))
     }
 
     pub(crate) fn process_call(
@@ -108,7 +109,7 @@ impl Services {
             return Ok(None);
         };
         // A child could not be kept from writing.
-        if is_dry(cx) {
+        if is_dry(cx) || plugin.grants.root != RootAccess::ReadWrite {
             return Ok(None);
         }
         let root = cx.root.try_clone().map_err(PluginError::Root)?;

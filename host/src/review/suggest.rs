@@ -55,9 +55,10 @@ pub fn to_file<S: AsRef<str>>(
 
 fn plugin(used: &Used, current: &PluginPolicy, imported: &BTreeSet<Capability>) -> PluginPolicy {
     let imports = |capability| imported.contains(&capability);
-    let has = |key: &str| used.targets(key).any(|(_, uses)| uses.is_used());
+    let has = |key: &str| used.targets(key).any(|(_, uses)| uses.ok > 0);
     let names = |key: &str| -> Vec<String> {
-        let seen = used.targets(key).filter(|(_, uses)| uses.is_used());
+        // What only ever failed may be anything that a caller wrote.
+        let seen = used.targets(key).filter(|(_, uses)| uses.ok > 0);
         seen.map(|(name, _)| name.clone()).collect()
     };
     let calls = used.calls.values().any(super::Uses::is_used);

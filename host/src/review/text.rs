@@ -67,10 +67,15 @@ fn one(out: &mut String, plugin: &PluginReport) {
         }
         None => out.push_str("  NOT APPROVED\n"),
     }
-    if plugin.unconfined {
+    if plugin.unconfined || plugin.unconfined_runs > 0 {
         let _ = writeln!(
             out,
-            "  UNCONFINED: it may work so; {} programs did",
+            "  UNCONFINED: it {} work so; {} programs did",
+            if plugin.unconfined {
+                "may"
+            } else {
+                "may no longer"
+            },
             plugin.unconfined_runs
         );
     }

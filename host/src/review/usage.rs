@@ -7,7 +7,7 @@ use serde::Serialize;
 use warren_audit::{AuditError, Filter, Outcome, Record, visit};
 use warren_disk::Dir;
 
-use crate::plugin::audit::{Program, Target};
+use crate::plugin::audit::{DRY_RUN, Program, Target};
 
 /// Targets of one kind that are told apart; more are counted together.
 const TARGETS_MAX: usize = 500;
@@ -116,6 +116,14 @@ impl Usage {
         let Some(handler) = &record.handler else {
             return;
         };
+        // What a dry run would have written, it did not write.
+        let is_dry = record
+            .call
+            .as_ref()
+            .is_some_and(|call| call.starts_with(DRY_RUN));
+        if is_dry && matches!(record.verb.as_str(), "push" | "delete-remote-ref") {
+            return;
+        }
         let used = self.by_handler.entry(handler.clone()).or_default();
         match record.capability.as_str() {
             "call" => used.call(record),

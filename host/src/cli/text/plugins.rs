@@ -90,7 +90,14 @@ pub(crate) fn examination(found: &Examination) -> String {
         let _ = writeln!(out, "  grant:   {}", review.id);
         if let Some(approval) = &review.approval {
             let (by, at) = (safe(&approval.approved_by), approval.approved_at);
-            let _ = writeln!(out, "  approved by {by} at {at}: {}", approval.grant_id);
+            let _ = match approval.digest == inspection.digest {
+                true => writeln!(out, "  approved by {by} at {at}: {}", approval.grant_id),
+                false => writeln!(
+                    out,
+                    "  NOT approved; another component of this type was, by {by} at {at}: sha256 {}",
+                    approval.digest
+                ),
+            };
         }
     }
     let _ = match &found.problem {

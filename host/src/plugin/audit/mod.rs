@@ -13,13 +13,16 @@ use std::time::Instant;
 
 use warren_audit::{AuditError, AuditLog, Entry, Outcome, capability};
 
-use super::call::CallContext;
+use super::call::{CallContext, CallMode};
 use super::error::PluginError;
 use super::registry::Plugin;
 
 pub use loads::Decision;
 pub(crate) use loads::record_loads;
 pub use target::{Program, Target};
+
+/// What is before the id of a call that changes nothing.
+pub(crate) const DRY_RUN: &str = "dry-run-";
 
 /// Code of a use that nobody waited for any more.
 const ABANDONED: &str = "Abandoned";
@@ -145,7 +148,10 @@ impl Trail {
             handler: plugin.handler_type().to_string(),
             plugin: plugin.inspection.digest.clone(),
             grant: loads::grant_id(plugin),
-            id: format!("{verb}-{number:016x}"),
+            id: match cx.mode {
+                CallMode::ReadWrite => format!("{verb}-{number:016x}"),
+                CallMode::DryRun => format!("{DRY_RUN}{verb}-{number:016x}"),
+            },
             broken: Mutex::default(),
         })))
     }

@@ -13,11 +13,14 @@ use crate::plugin::bindings::warren::handler::git::{
 };
 use crate::plugin::bindings::warren::handler::types::{GitError, Loss, RefConflict, Rejection};
 use crate::plugin::convert::loss_kind;
-use crate::plugin::grants::Grants;
+use crate::plugin::grants::{Grants, RootAccess};
 use crate::plugin::state::CallState;
 
 /// Name of the capability in the audit log.
 const GIT: &str = "git";
+
+/// Verbs that write into the RootDir.
+const FILLING: [&str; 5] = ["init", "clone", "clone-at", "commit-all", "restore"];
 
 pub(crate) fn granted(grants: &Grants) -> bool {
     grants.git.is_some()
@@ -29,16 +32,31 @@ pub(crate) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
 
 /// The git work of one call. Clones are one.
 #[derive(Clone)]
-pub(crate) struct GitCall(Arc<Mutex<Session>>);
+pub(crate) struct GitCall {
+    session: Arc<Mutex<Session>>,
+    access: RootAccess,
+}
 
 impl GitCall {
-    pub(crate) fn new(session: Session) -> Self {
-        Self(Arc::new(Mutex::new(session)))
+    /// `access` is what the plugin may do in its RootDir, whoever does it.
+    pub(crate) fn new(session: Session, access: RootAccess) -> Self {
+        Self {
+            session: Arc::new(Mutex::new(session)),
+            access,
+        }
+    }
+
+    fn may(&self, verb: &str) -> bool {
+        match self.access {
+            RootAccess::None => false,
+            RootAccess::ReadOnly => !FILLING.contains(&verb),
+            RootAccess::ReadWrite => true,
+        }
     }
 
     /// Proof that content is saved, as the session saw it.
     pub(crate) fn receipts(&self) -> Vec<Receipt> {
-        let session = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         session.receipts().to_vec()
     }
 }
@@ -50,7 +68,8 @@ impl CallState {
         what: Use,
         verb: impl FnOnce(&mut Session) -> Result<T, MirrorError> + Send + 'static,
     ) -> Result<T, GitError> {
-        let Some(GitCall(session)) = self.git.clone() else {
+        let granted = self.git.clone().filter(|git| git.may(what.verb));
+        let Some(GitCall { session, .. }) = granted else {
             if let Some(trail) = &self.trail {
                 let refused = trail.begin(Use {
                     start: Start::Unrecorded,
@@ -60,7 +79,7 @@ impl CallState {
                 let recorded = refused.and_then(|open| open.end(end, &[]));
                 recorded.map_err(|Unrecorded| unrecorded())?;
             }
-            return Err(GitError::Denied("git in this call".to_owned()));
+            return Err(GitError::Denied("this verb of git in this call".to_owned()));
         };
         let (job, trail) = (self.jobs.clone(), self.trail.clone());
         let work = tokio::task::spawn_blocking(move || {
@@ -94,8 +113,12 @@ fn record<T>(open: Open, done: &Result<T, MirrorError>) -> Result<(), Unrecorded
     let Err(error) = done else {
         return open.end(End::OK, &[]);
     };
-    let is_denied = matches!(error, MirrorError::Denied(_));
-    let why = is_denied.then(|| error.to_string());
+    // Refused before anybody was asked. Of what is no URL at all, nothing more is said.
+    let is_denied = matches!(
+        error,
+        MirrorError::Denied(_) | MirrorError::InvalidArgument(_)
+    );
+    let why = matches!(error, MirrorError::Denied(_)).then(|| error.to_string());
     let end = End {
         detail: why.as_deref(),
         ..End::failed(error.code(), is_denied)

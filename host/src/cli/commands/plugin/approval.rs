@@ -16,6 +16,9 @@ use super::super::super::error::CliError;
 use super::super::super::text;
 use super::decided::decided;
 
+/// Most bytes of the name that somebody gives themselves.
+const NAME_BYTES_MAX: usize = 100;
+
 /// The one component of a type, loaded or not; none: there is none.
 pub(super) fn of_type(
     opened: &Opened,
@@ -80,14 +83,12 @@ pub(super) fn approve(
 ) -> Result<Reply, CliError> {
     let found = of_type(opened, handler)?;
     let mut found = found.ok_or_else(|| warren::Error::UnknownHandler(handler.clone()))?;
-    match found.problem.take() {
-        None | Some(LoadError::NotApproved(_)) => {}
-        Some(source) => {
-            return Err(CliError::Inspect {
-                subject: handler.to_string(),
-                source,
-            });
-        }
+    let waits = matches!(found.problem, None | Some(LoadError::NotApproved(_)));
+    if let Some(source) = found.problem.take_if(|_| !waits) {
+        return Err(CliError::Inspect {
+            subject: handler.to_string(),
+            source,
+        });
     }
     let changes = found.changes();
     let value = |approved: bool, id: Option<String>| {
@@ -173,6 +174,18 @@ pub(super) fn revoke(
 ) -> Result<Reply, CliError> {
     let by = who(by);
     let approvals = config.approvals(&config.state_dir.value)?;
+    let name = handler.as_str();
+    let is_shipped = warren_plugins::all()
+        .iter()
+        .any(|(shipped, _)| *shipped == name);
+    // A broken lock is not asked: to take something back must always be possible.
+    let is_approved = approvals
+        .read()
+        .map_or(true, |lock| lock.plugin.contains_key(handler));
+    let file = config.plugins_dir.value.join(format!("{name}.wasm"));
+    if !is_shipped && !is_approved && !file.exists() {
+        return Err(CliError::PluginNotFound(name.to_owned()));
+    }
     let decision = Decision {
         verb: "revoke",
         handler: handler.as_str(),
@@ -187,12 +200,16 @@ pub(super) fn revoke(
     Reply::new(&value, format!("{handler} does not load any more\n"))
 }
 
-/// Who gives the command, as far as anybody can tell.
+/// Who gives the command: what they call themselves, and the user that the kernel knows.
 pub(super) fn who(by: Option<&str>) -> String {
+    let uid = rustix::process::getuid().as_raw();
     let name = by.map(str::to_owned).or_else(|| std::env::var("USER").ok());
     match name.filter(|name| !name.trim().is_empty()) {
-        Some(name) => safe(&name),
-        None => format!("uid {}", rustix::process::getuid().as_raw()),
+        Some(name) => {
+            let name = warren_disk::text::excerpt(name.trim().as_bytes(), NAME_BYTES_MAX);
+            format!("{name} (uid {uid})")
+        }
+        None => format!("uid {uid}"),
     }
 }
 

@@ -215,7 +215,8 @@ pub(super) fn stamp(file: &Path, manifest: &Path, out: &Path) -> Result<Reply, C
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    let dir = warren_disk::open_root(parent).map_err(CliError::io(doing()))?;
+    let parent = std::fs::canonicalize(parent).map_err(CliError::io(doing()))?;
+    let dir = warren_disk::open_root(&parent).map_err(CliError::io(doing()))?;
     atomic::write(&dir, name, &stamped, Durable::No).map_err(CliError::io(doing()))?;
     let value = json!({ "type": said.handler_type, "file": out, "digest": inspection.digest });
     let shown = safe(&out.to_string_lossy());
