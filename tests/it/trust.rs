@@ -490,3 +490,39 @@ fn a_layer_of_remotes_refs_and_aliases_denies_what_the_other_grants() {
     world.repo("p", &name).write("new", "new\n");
     world.fails(&["workspace", "suspend", "p"], "GitDenied");
 }
+
+/// A program and a verb of git write into the RootDir like the handler itself: one grant for all.
+#[test]
+fn who_may_not_write_its_root_gets_nobody_to_write_there() {
+    let policy = |root: &str| {
+        format!(
+            "[plugin.hostile]\nroot = \"{root}\"\nlog = true\nprogress = true\n\
+             [plugin.hostile.git]\nremotes = [\"@allow\"]\n\
+             [plugin.hostile.process]\nprograms = [\"sh\"]\n\
+             [plugin.git]\nroot = \"{root}\"\nlog = true\nprogress = true\n\
+             [plugin.git.git]\nremotes = [\"@allow\"]\npush = [\"refs/heads/**\"]\ncredentials = [\"@all\"]\n\
+             received-bytes = 1000000\n"
+        )
+    };
+    let world = world(&policy("read-write"));
+    let (_, url) = world.remote("up.git", "main", &[("a", "a\n")]);
+    world.approve("hostile");
+    world.ok(&["workspace", "init", "p"]);
+    let run = [
+        "--type",
+        "hostile",
+        "--meta",
+        "scenario=process",
+        "--meta",
+        "argv:=[\"sh\",\"-c\",\"echo x > written\"]",
+    ];
+    let name = world.create("p", &run);
+    assert!(world.dir("p", &name).join("written").exists());
+    world.create_git("p", &url, &["--label", "fine"]);
+
+    for root in ["read-only", "none"] {
+        world.policy(&policy(root));
+        world.create_fails("p", &run, "ProcessDenied");
+        world.create_fails("p", &["--type", "git", "--repo", &url], "GitDenied");
+    }
+}
