@@ -28,8 +28,8 @@ pub struct SeccompProgram {
 }
 
 impl SeccompProgram {
-    /// The deny list. Denied calls fail with `EPERM`; `clone3`, whose flags a filter can not see,
-    /// with `ENOSYS`, after which C libraries use `clone`; calls of another architecture kill.
+    /// The deny list. Denied calls fail with `EPERM`; `clone3` and `openat2`, whose arguments a
+    /// filter can not see, with `ENOSYS`, after which callers use the older ones; calls of another architecture kill.
     ///
     /// # Errors
     /// `Unavailable`: not made for this architecture. `Failed`: the filter could not be built.

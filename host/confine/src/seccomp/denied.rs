@@ -7,8 +7,9 @@ use seccompiler::{SeccompCmpOp, SeccompRule};
 
 use super::{Built, Sockets, condition, when};
 
-/// Calls that are answered as if the kernel did not know them.
-pub(super) const MISSING: [c_long; 1] = [libc::SYS_clone3];
+/// Calls that are answered as if the kernel did not know them: their arguments lie in memory, where a
+/// filter can not look, and callers go back to the older ones.
+pub(super) const MISSING: [c_long; 2] = [libc::SYS_clone3, libc::SYS_openat2];
 
 /// Never, whatever the arguments.
 const ALWAYS: &[c_long] = &[
@@ -76,6 +77,30 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_nfsservctl,
 ];
 
+/// Calls that set a mode, and which argument it is.
+const MODES: &[(c_long, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+];
+
+/// Calls that may make a file: which argument has the flags; the mode is the next one.
+const OPENS: &[(c_long, u8)] = &[
+    (libc::SYS_openat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+];
+
+/// Of Linux 6.6.
+const FCHMODAT2: c_long = 452;
+
 /// Of Linux 6.15; the C library does not know it yet.
 const OPEN_TREE_ATTR: c_long = 467;
 
@@ -127,6 +152,24 @@ pub(super) fn rules(sockets: Sockets) -> Built<BTreeMap<i64, Vec<SeccompRule>>> 
     let terminal: Built<Vec<_>> = terminal.into_iter().collect();
     rules.insert(libc::SYS_ioctl, terminal?);
     rules.insert(libc::SYS_socket, socket(sockets)?);
+    // A file that makes whoever runs it the Project's user.
+    let setuid = SeccompCmpOp::MaskedEq(libc::S_ISUID.into());
+    for &(call, mode) in MODES {
+        rules.insert(
+            call,
+            vec![when(mode, setuid.clone(), libc::S_ISUID.into())?],
+        );
+    }
+    for &(call, flags) in OPENS {
+        let creates = SeccompCmpOp::MaskedEq(libc::O_CREAT as u64);
+        rules.insert(
+            call,
+            vec![SeccompRule::new(vec![
+                condition(flags, creates, libc::O_CREAT as u64)?,
+                condition(flags + 1, setuid.clone(), libc::S_ISUID.into())?,
+            ])?],
+        );
+    }
     Ok(rules)
 }
 

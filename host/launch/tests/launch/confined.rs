@@ -86,6 +86,14 @@ const ATTEMPTS: &[(&str, &str)] = &[
         "make a device",
         "os.mknod('dev', 0o20600, os.makedev(1, 3))",
     ),
+    (
+        "leave a setuid file",
+        "open('s', 'w'); os.chmod('s', 0o4755)",
+    ),
+    (
+        "make a setuid file",
+        "os.close(os.open('t', os.O_CREAT | os.O_WRONLY, 0o4755))",
+    ),
     ("become root", "os.setuid(0)"),
     ("change the root", "os.chroot('.')"),
     ("mount", "os.mkdir('m'); call(165, 't', 'm', 'tmpfs', 0, 0)"),

@@ -116,7 +116,7 @@ fn record<T>(open: Open, done: &Result<T, MirrorError>) -> Result<(), Unrecorded
     // Refused before anybody was asked. Of what is no URL at all, nothing more is said.
     let is_denied = matches!(
         error,
-        MirrorError::Denied(_) | MirrorError::InvalidArgument(_)
+        MirrorError::Denied(_) | MirrorError::InvalidArgument { .. }
     );
     let why = matches!(error, MirrorError::Denied(_)).then(|| error.to_string());
     let end = End {
