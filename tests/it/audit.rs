@@ -255,7 +255,8 @@ fn the_report_answers_what_a_reviewer_asks() {
     let decided = search(&world, &["--capability", "plugin", "--text", "revoke"]);
     let outcomes: Vec<_> = decided.iter().map(|one| one["outcome"].clone()).collect();
     assert_eq!(outcomes, ["started", "ok"]);
-    assert_eq!(decided[1]["detail"], "by ann");
+    let detail = decided[1]["detail"].as_str().unwrap();
+    assert!(detail.starts_with("by ann (uid "), "{detail}");
 
     let report = world.ok(&["plugin", "report"]);
     let git = plugin(&report, "git");

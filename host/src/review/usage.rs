@@ -7,7 +7,7 @@ use serde::Serialize;
 use warren_audit::{AuditError, Filter, Outcome, Record, visit};
 use warren_disk::Dir;
 
-use crate::plugin::audit::{DRY_RUN, Program, Target};
+use crate::plugin::audit::{DRY_RUN, FILLING, Program, Target};
 
 /// Targets of one kind that are told apart; more are counted together.
 const TARGETS_MAX: usize = 500;
@@ -183,6 +183,9 @@ impl Used {
     }
 
     fn git(&mut self, record: &Record) {
+        if FILLING.contains(&record.verb.as_str()) && record.outcome != Outcome::Denied {
+            self.one("root", Some("git"), record);
+        }
         let Some(text) = &record.target else {
             return self.one("git", Some(&record.verb), record);
         };
@@ -230,6 +233,9 @@ impl Used {
         self.one(key, Some(name), record);
         if record.outcome == Outcome::Started || record.verb != "run" {
             return;
+        }
+        if record.outcome != Outcome::Denied {
+            self.one("root", Some("programs"), record);
         }
         self.unconfined_runs += record.counts.get("unconfined").copied().unwrap_or_default();
         let detail = record.detail.as_deref().unwrap_or_default();

@@ -24,6 +24,9 @@ pub use target::{Program, Target};
 /// What is before the id of a call that changes nothing.
 pub(crate) const DRY_RUN: &str = "dry-run-";
 
+/// Verbs of `git` that write into the RootDir.
+pub(crate) const FILLING: [&str; 5] = ["init", "clone", "clone-at", "commit-all", "restore"];
+
 /// Code of a use that nobody waited for any more.
 const ABANDONED: &str = "Abandoned";
 

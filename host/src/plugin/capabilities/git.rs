@@ -7,7 +7,7 @@ use warren_mirror::{Head, Lay, MirrorError, Origin, Session, Snapshot, Status};
 use warren_model::Receipt;
 use wasmtime::component::{HasSelf, Linker};
 
-use crate::plugin::audit::{End, Open, Start, Target, Unrecorded, Use};
+use crate::plugin::audit::{End, FILLING, Open, Start, Target, Unrecorded, Use};
 use crate::plugin::bindings::warren::handler::git::{
     HeadPosition, Host, Remote, RestoreAs, SnapshotMade, WorkStatus, add_to_linker,
 };
@@ -18,9 +18,6 @@ use crate::plugin::state::CallState;
 
 /// Name of the capability in the audit log.
 const GIT: &str = "git";
-
-/// Verbs that write into the RootDir.
-const FILLING: [&str; 5] = ["init", "clone", "clone-at", "commit-all", "restore"];
 
 pub(crate) fn granted(grants: &Grants) -> bool {
     grants.git.is_some()
