@@ -8,7 +8,7 @@ use warren_disk::atomic::{self, Durable};
 use warren_disk::lock as file_lock;
 use warren_policy::{DocumentError, Lock};
 
-use super::inspect::hex;
+use super::inspect::{from_hex, hex};
 use crate::seal::{Seal, open_plain};
 
 const FILE: &str = "plugins.lock";
@@ -127,17 +127,6 @@ impl LockFile {
         let mac = from_hex(last.strip_prefix(line)?)?;
         self.seal.verify(PURPOSE, FILE, text, &mac).then_some(text)
     }
-}
-
-fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| (byte as char).to_digit(16);
-    digits
-        .chunks(2)
-        .map(|pair| match pair {
-            [high, low] => u8::try_from(digit(*high)? * 16 + digit(*low)?).ok(),
-            _ => None,
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -44,8 +44,8 @@ pub use grants::{
     GitGrant, GrantTable, Grants, HttpGrant, HttpLimits, Limits, ProcessGrant, RootAccess,
     UidRange, epochs,
 };
-pub(crate) use inspect::hex;
 pub use inspect::{COMPONENT_BYTES_MAX, Inspection, PACKAGE, VERSION, check_exports, inspect};
+pub(crate) use inspect::{from_hex, hex};
 pub use load::{Examination, Found, LoadFailure, Sources, read};
 pub use load_error::{LoadError, ManifestError, NotApproved, Origin};
 pub use lock::{LockError, LockFile};

@@ -57,12 +57,7 @@ fn split(bytes: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     let rest = bytes.strip_suffix(END.as_bytes())?;
     let (rest, hex) = rest.split_at_checked(rest.len().checked_sub(crate::seal::MAC_BYTES * 2)?)?;
     let body = rest.strip_suffix(START.as_bytes())?;
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let mac: Option<Vec<u8>> = hex
-        .chunks(2)
-        .map(|pair| u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok())
-        .collect();
-    Some((body, mac?))
+    Some((body, crate::plugin::from_hex(hex)?))
 }
 
 #[cfg(test)]
