@@ -31,7 +31,7 @@ pub use manifest::{
 };
 pub use nearest::nearest;
 pub use policy::{
-    Confinement, GitPolicy, HttpPolicy, LimitsPolicy, PluginPolicy, Policy, ProcessPolicy, SHIPPED,
-    UidRange, schema,
+    Confinement, GitPolicy, HttpPolicy, LimitsPolicy, POLICY_BYTES_MAX, PluginPolicy, Policy,
+    ProcessPolicy, SHIPPED, UidRange, schema,
 };
 pub use section::{SECTION, SectionError, append_section, find_section};

@@ -16,7 +16,7 @@ use crate::limits::{ChildLimits, HttpLimits, in_range};
 pub const SHIPPED: &str = include_str!("shipped.toml");
 
 /// Most bytes of a policy.
-const POLICY_BYTES_MAX: usize = 1024 * 1024;
+pub const POLICY_BYTES_MAX: usize = 1024 * 1024;
 
 /// The version that this host reads.
 const VERSION: u32 = 1;

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use warren_mirror::{RefPatterns, UrlPolicy};
 use warren_model::{Endpoint, Endpoints, Target};
-use warren_policy::{DocumentError, Grant, GrantId, Layers, PluginPolicy, Policy, UidRange};
+use warren_policy::{
+    DocumentError, Grant, GrantId, Layers, POLICY_BYTES_MAX, PluginPolicy, Policy, UidRange,
+};
 use warren_process::ChildLimits;
 
 use super::build::OpenError;
@@ -39,9 +41,6 @@ const INSTALLERS: [(&str, &str); 6] = [
 
 /// What installers are told of the index.
 const INDEX_VARIABLES: [&str; 2] = ["PIP_INDEX_URL", "UV_DEFAULT_INDEX"];
-
-/// Most bytes of a policy file.
-const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 impl Config {
     /// The policy in force: the operator's, over the shipped one.
@@ -224,7 +223,10 @@ pub fn read_policy(path: &Path) -> Result<Policy, ConfigError> {
     };
     let mut bytes = Vec::new();
     std::fs::File::open(path)
-        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .and_then(|file| {
+            file.take(POLICY_BYTES_MAX as u64 + 1)
+                .read_to_end(&mut bytes)
+        })
         .map_err(|source| ConfigError::Read {
             path: path.to_owned(),
             source,
